@@ -16,14 +16,16 @@ export function expandArguments(argv: readonly string[]): readonly string[] {
   );
 }
 
-/** Ends our options at the first word of a guest's command (`ssh web1 ls -l`), as ssh does. */
+/**
+ * Ends our options at the first word of a command for a guest or node (`ssh web1 ls -l`), as ssh
+ * does.
+ */
 export function endOptionsAtCommand(argv: readonly string[], root: Command): readonly string[] {
   const command = root.commands.find((each) => each.name() === argv[0]);
-  const [name, words, ...more] = command?.registeredArguments ?? [];
-  if (!command || name?.variadic !== false || words?.name() !== 'command' || more.length > 0)
-    return argv;
+  const parameters = command?.registeredArguments ?? [];
+  if (!command || parameters.length > 2 || parameters.at(-1)?.name() !== 'command') return argv;
   const options = [...command.options, ...root.options];
-  let isNamed = false;
+  let isNamed = parameters.length === 1;
   for (let at = 1; at < argv.length; at++) {
     const word = argv[at] ?? '';
     if (word === '--') return argv;

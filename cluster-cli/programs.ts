@@ -23,6 +23,10 @@ export const programs = {
     (await import('./commands/network/network-program.ts')).createNetworkProgram(context),
   'gnt-bootenv': async (context: Context): Promise<Command> =>
     (await import('./commands/bootenv/bootenv-program.ts')).createBootEnvProgram(context),
+  'gnt-group': async (context: Context): Promise<Command> =>
+    (await import('./commands/group/group-program.ts')).createGroupProgram(context),
+  'gnt-debug': async (context: Context): Promise<Command> =>
+    (await import('./commands/debug/debug-program.ts')).createDebugProgram(context),
   'gnt-channel': async (context: Context): Promise<Command> =>
     (await import('./commands/channel/channel-program.ts')).createChannelProgram(context),
 } as const;

@@ -1,5 +1,6 @@
 import { type Command, CommanderError, Option } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
+import { type Absence, findAbsence } from './absent-commands.ts';
 import { hasSensitiveArguments } from './arguments.ts';
 import { keysOf } from './completion/command.ts';
 import { formatKeys } from './help/keys.ts';
@@ -109,6 +110,8 @@ export function errorOfUsage(
   const message = withoutValues(first, argv);
   const near = suggestFor(message, root, argv);
   if (error.code === 'commander.unknownCommand') {
+    const absence = findAbsence(program, argv[0] ?? '');
+    if (absence !== undefined) return errorOfAbsence(`${program} ${argv[0]}`, absence);
     const meant = elsewhere(message, root);
     if (meant !== null) return new AppError('USAGE', message, { hint: meant });
     const help = near ? `Did you mean ${near}?` : `${program} --help`;
@@ -128,6 +131,10 @@ export function errorOfUsage(
   return new AppError('USAGE', message, {
     hint: near ? `Did you mean ${near}?` : (known ?? helpHint),
   });
+}
+
+function errorOfAbsence(command: string, [reason, hint]: Absence): AppError {
+  return new AppError('COMMAND_ABSENT', `${command} does not exist here: ${reason}`, { hint });
 }
 
 /** Commands of incus, multipass, virsh and docker, and our closest ones. */

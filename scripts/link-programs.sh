@@ -12,6 +12,6 @@ case $(uname -m) in
 esac
 # npm 10 loses this link when both architectures are optional dependencies.
 [ -x "$bin/node" ] || ln -sf "../node-linux-$arch/bin/node" "$bin/node"
-for name in noded metad instance backup image os cluster node job profile network bootenv appliance channel; do
+for name in noded metad instance backup image os cluster node job profile network bootenv group debug appliance channel; do
   ln -sf ../../scripts/gnt "$bin/gnt-$name"
 done

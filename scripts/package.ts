@@ -40,6 +40,8 @@ const CLIENTS = [
   'gnt-cluster',
   'gnt-node',
   'gnt-job',
+  'gnt-group',
+  'gnt-debug',
   'gnt-channel',
 ] as const;
 const DAEMONS = ['gnt-noded', 'gnt-metad', 'gnt-appliance'] as const;

@@ -1,4 +1,5 @@
 import type { ListedNode } from '#shared/contract/api.ts';
+import { ALLOCATION_POLICY, GROUP, NODE_PARAMETERS } from '#shared/contract/node-group.ts';
 import { nodeRole } from '#shared/contract/node-role.ts';
 import type { InstanceSnapshot } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
@@ -19,6 +20,7 @@ const profile = fieldsOf<ProfileInfo>();
 const network = fieldsOf<NetworkInfo>();
 const bootEnv = fieldsOf<BootEnvInfo>();
 const bootArchive = fieldsOf<BootArchiveInfo>();
+const group = fieldsOf<NodeGroup>();
 
 function stateOf(listed: ListedNode): string {
   if (listed.flags.offline) return 'offline';
@@ -224,5 +226,31 @@ export const snapshotFields: FieldTable<InstanceSnapshot> = {
       s.disks.map(({ sizeBytes }) => sizeBytes / MIB),
     ),
     snapshot.text('uuid', 'UUID', 'UUID; name of its directory', (s) => s.uuid),
+  ],
+};
+
+/** The only node group of a cluster. */
+export interface NodeGroup {
+  readonly createdAtMs: number;
+  readonly nodes: readonly string[];
+  readonly instances: readonly string[];
+}
+
+export const groupFields: FieldTable<NodeGroup> = {
+  program: 'gnt-group',
+  defaults: ['name', 'node_cnt', 'pinst_cnt', 'alloc_policy', 'ndparams'],
+  fields: [
+    group.text('name', 'Group', 'Group name', () => GROUP),
+    group.number('node_cnt', 'Nodes', 'Number of nodes', (g) => g.nodes.length),
+    group.list('node_list', 'NodeList', 'Nodes', (g) => g.nodes),
+    group.number('pinst_cnt', 'Instances', 'Number of instances', (g) => g.instances.length),
+    group.list('pinst_list', 'InstanceList', 'Instances', (g) => g.instances),
+    group.text('alloc_policy', 'AllocPolicy', 'Allocation policy', () => ALLOCATION_POLICY),
+    group.text('ndparams', 'NDParams', 'Node parameters, all with defaults of Ganeti', () =>
+      Object.entries(NODE_PARAMETERS)
+        .map(([key, value]) => `${key}=${value}`)
+        .join(', '),
+    ),
+    group.time('ctime', 'CTime', 'Creation time of the cluster', (g) => g.createdAtMs),
   ],
 };

@@ -1,4 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
+import { ownValue } from '#shared/json/own-value.ts';
+import { absentCommands } from '../absent-commands.ts';
 import { extrasOf, keysOf } from '../completion/command.ts';
 import { formatExample } from '../help/layout.ts';
 import { keyTerms } from './key-terms.ts';
@@ -43,6 +45,7 @@ export function programPage(
       ...describeOptions(program, program.name()),
       ...(commands.length === 0 ? [] : [heading('Commands'), ...listCommands(commands)]),
       ...describeExtras(program),
+      ...describeAbsences(program.name()),
       heading('Exit status'),
       terms(statuses),
       heading('Environment'),
@@ -145,6 +148,21 @@ function describeExtras(command: Command): readonly Block[] {
     ...(examples.length === 0
       ? []
       : [heading('Examples'), code(examples.map(breakExample).join('\n'))]),
+  ];
+}
+
+/** Lists the commands of Ganeti that do not exist. */
+function describeAbsences(program: string): readonly Block[] {
+  const absences = Object.entries(ownValue(absentCommands, program) ?? {});
+  if (absences.length === 0) return [];
+  return [
+    heading('Commands of Ganeti that do not exist'),
+    terms(
+      absences.map(([verb, [reason, alternative]]) => [
+        verb,
+        `${asSentence(reason)} ${asSentence(alternative)}`,
+      ]),
+    ),
   ];
 }
 

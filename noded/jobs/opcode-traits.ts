@@ -134,6 +134,7 @@ const OPCODE_TRAITS: { readonly [Name in OpcodeName]: OpcodeTraits<OpcodeOf<Name
   BOOTENV_UPLOAD_ISO: { ...ON_CLUSTER, locks: () => ['boot-archives'] },
   BOOTENV_DESTROY_ISO: { ...ON_ANY_NODE, locks: () => ['boot-archives', 'bootenvs'] },
   CLUSTER_SET_PARAMS: { ...ON_CLUSTER, locks: () => ['cluster'] },
+  TEST_DELAY: { ...ON_CLUSTER, locks: () => [] },
   NODE_SET_PARAMS: { ...ON_ANY_NODE, locks: ({ name }) => [`node/${name}`] },
 };
 

@@ -31,6 +31,7 @@ import { runScriptHandler } from './run-script.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
 import { queryInstanceHandler } from './query-instance.ts';
 import { destroyIsoHandler } from './destroy-iso.ts';
+import { testDelayHandler } from './test-delay.ts';
 import { withSpaceWarning } from './with-space-warning.ts';
 import { uploadIsoHandler } from './upload-iso.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
@@ -73,6 +74,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     BOOTENV_REMOVE: removeBootObjectHandler(dependencies),
     CLUSTER_SET_PARAMS: modifyClusterHandler(dependencies),
     NODE_SET_PARAMS: modifyNodeHandler(dependencies),
+    TEST_DELAY: testDelayHandler(),
   };
   const guarded = Object.entries<JobHandler<Opcode>>(handlers).map(([name, handler]) => [
     name,

@@ -24,6 +24,8 @@ export type ProgramName =
   | 'gnt-profile'
   | 'gnt-network'
   | 'gnt-bootenv'
+  | 'gnt-group'
+  | 'gnt-debug'
   | 'gnt-appliance'
   | 'gnt-noded';
 

@@ -516,6 +516,15 @@ export const nodeModify = z
     'nothing to change: give drained or offline',
   );
 
+/** Longest wait of TEST_DELAY: one day. */
+const MAX_DELAY_S = 86_400;
+
+/** Waits and changes nothing, for tests of monitoring. */
+export const testDelay = z.strictObject({
+  opcode: z.literal('TEST_DELAY'),
+  durationS: z.number().nonnegative().max(MAX_DELAY_S),
+});
+
 /** Parsed opcodes have no URL with a login. */
 export const opcode = z
   .discriminatedUnion('opcode', [
@@ -554,6 +563,7 @@ export const opcode = z
     bootEnvDestroyIso,
     clusterModify,
     nodeModify,
+    testDelay,
   ])
   .check(takeLoginsApart);
 export type Opcode = z.infer<typeof opcode>;

@@ -349,6 +349,10 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
     cause: 'An external program failed, or output could not be written.',
     remedy: 'Read the message of the program.',
   },
+  COMMAND_ABSENT: {
+    cause: 'A command of Ganeti has no counterpart.',
+    remedy: 'Use the alternative that the message names.',
+  },
   COMMAND_TIMEOUT: {
     cause: 'An external program exceeded its time limit.',
     remedy: 'Check the load and the storage of the node, and repeat the operation.',

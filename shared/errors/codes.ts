@@ -90,6 +90,8 @@ export const errorCodes = {
   QMP: 1,
   NETWORK_SETUP: 1,
   COMMAND_FAILED: 1,
+  /** As Ganeti ends for a command that it does not have. */
+  COMMAND_ABSENT: 1,
   COMMAND_TIMEOUT: 1,
   STORE_UNAVAILABLE: 1,
   NODE_UNREACHABLE: 1,

@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { absentCommands } from '../../cluster-cli/absent-commands.ts';
+import { isProgramName } from '../../cluster-cli/programs.ts';
 import { runInProcess } from './support/run-in-process.ts';
 import { runProgram } from './support/run-program.ts';
 
@@ -48,7 +50,9 @@ test('every command of every program has its own help', async () => {
       ...['list', 'list-fields', 'info', 'add', 'modify', 'connect', 'disconnect', 'remove'],
       ...['add-tags', 'remove-tags', 'list-tags'],
     ],
-    cluster: ['init', 'info', 'modify', 'verify'],
+    cluster: ['init', 'info', 'modify', 'verify', 'command', 'copyfile', 'list-tags'],
+    group: ['list', 'list-fields'],
+    debug: ['delay'],
     node: ['list', 'info', 'doctor'],
     job: ['list', 'info', 'watch', 'cancel'],
   };
@@ -85,6 +89,29 @@ test('help for a command that does not exist is an error that names the nearest'
   const far = await runInProcess('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
   assert.match(far.stderr, /unknown command 'xyzzy'\nhint: gnt-instance --help\n/);
+});
+
+test('a command of Ganeti without a counterpart ends with the reason, an alternative and status 1', async () => {
+  for (const [program, ...words] of [
+    ['gnt-instance', 'replace-disks', '-p', 'web1'],
+    ['gnt-instance', 'replace-disks', '--help'],
+    ['gnt-cluster', 'master-failover'],
+    ['gnt-group', 'add', 'west'],
+  ] as const) {
+    const { status, stdout, stderr } = await runInProcess(program, words, { root: '/nonexistent' });
+    assert.deepEqual([status, stdout], [1, '']);
+    const first = `error[COMMAND_ABSENT]: ${program} ${words[0]} does not exist here: `;
+    assert.ok(stderr.startsWith(first) && /\nhint: .+\n$/.test(stderr), stderr);
+  }
+});
+
+test('no command exists and is listed as absent, and help does not show absent ones', async () => {
+  for (const [program, verbs] of Object.entries(absentCommands)) {
+    if (!isProgramName(program)) continue;
+    const { stdout } = await runInProcess(program, ['--help'], { root: '/nonexistent' });
+    for (const verb of Object.keys(verbs))
+      assert.doesNotMatch(stdout, new RegExp(`^ +${verb}\\b`, 'm'));
+  }
 });
 
 test('words of other programs are told in those of here', async () => {

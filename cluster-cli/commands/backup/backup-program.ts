@@ -4,6 +4,7 @@ import {
   createProgram,
   addCommand,
   jobOptions,
+  jsonOption,
   option,
   wholeNumber,
 } from '../../completion/command.ts';
@@ -91,6 +92,13 @@ export function createBackupProgram(context: Context): Command {
     options: listOptions(),
   }).action(async (options: ListOptions) => {
     await (await load()).runBackupList(context, options);
+  });
+  addCommand(program, {
+    usage: 'list-fields',
+    summary: 'List the fields of list',
+    options: [jsonOption()],
+  }).action(async (options: { json?: boolean }) => {
+    (await load()).runBackupListFields(context, options);
   });
   addCommand(program, {
     usage: 'remove <name>',

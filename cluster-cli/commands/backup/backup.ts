@@ -7,7 +7,7 @@ import { formatTime } from '../../render/format.ts';
 import type { FieldTable } from '../../render/select.ts';
 import { type AddOptions, composeAdd } from '../instance/add.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
-import { type ListOptions, printList } from '../list.ts';
+import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
 export interface ExportOptions extends SubmitOptions {
@@ -83,6 +83,10 @@ export async function runBackupList(context: Context, options: ListOptions): Pro
     },
     options,
   );
+}
+
+export function runBackupListFields(context: Context, options: { readonly json?: boolean }): void {
+  printFields(context, exportFields, options);
 }
 
 export const exportFields: FieldTable<ExportInfo> = {

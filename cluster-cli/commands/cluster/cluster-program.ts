@@ -12,10 +12,12 @@ import {
 } from '../../completion/command.ts';
 import { nicKeys } from '#shared/contract/parameter-keys.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
+import type { SubmitOptions } from '../submit.ts';
 import type { ClusterOptions } from './cluster.ts';
 import type { RenewOptions } from './crypto.ts';
 import { JOIN_DESCRIPTION } from './join-description.ts';
 import type { JoinTokenOptions } from './join.ts';
+import type { CommandOptions, NodeOptions } from './remote.ts';
 import type { VerifyOptions } from './verify.ts';
 
 const load = () => import('./cluster.ts');
@@ -199,6 +201,7 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'info',
+    aliases: ['show'],
     summary: 'Show the settings of the cluster',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
@@ -284,6 +287,8 @@ export function createClusterProgram(context: Context): Command {
   }).action(async (options: ForceOptions) => {
     await (await loadKeys()).runAcceptRecords(context, options);
   });
+  addRemote(program, context);
+  addTags(program, context);
   addCommand(program, {
     usage: 'verify',
     summary: 'Check the nodes and the instances',
@@ -300,4 +305,72 @@ export function createClusterProgram(context: Context): Command {
     await (await import('./verify.ts')).runClusterVerify(context, options);
   });
   return program;
+}
+
+function addRemote(program: Command, context: Context): void {
+  const node = option('-n, --node <name>', 'Node; repeatable (default: all)', {
+    group: 'Nodes:',
+    isRepeatable: true,
+    complete: 'node',
+  });
+  const explanation = [
+    'Nodes are contacted one after another by the ssh of this node, as root and without questions: the known_hosts files must contain the key of each node, and each node must accept a key of this root. A node marked offline is left out.',
+  ];
+  addCommand(program, {
+    usage: 'command <command...>',
+    arguments: { command: 'Command; its words are joined with spaces for the shell of the node' },
+    summary: 'Run a command on nodes by SSH',
+    description:
+      'Runs a command on nodes by SSH, and on this node, the last one, without SSH. Each line of output begins with the name of the node. Exit status 1 if the command fails on a node.',
+    explanation,
+    options: [
+      node,
+      option('-M', '', { isHidden: true }),
+      option('--failure-only', 'Print only the output of nodes where the command fails', {
+        group: 'Output:',
+      }),
+    ],
+    examples: [
+      'gnt-cluster command uname -r',
+      "gnt-cluster command -n node2.example.com 'apt-get update && apt-get install gnt'",
+    ],
+  }).action(async (words: readonly string[], options: CommandOptions) => {
+    await (await import('./remote.ts')).runClusterCommand(context, words, options);
+  });
+  addCommand(program, {
+    usage: 'copyfile <file>',
+    arguments: { file: 'File of this node; it gets the same path, mode and time on the others' },
+    completeArguments: ['file'],
+    summary: 'Copy a file to nodes by SSH',
+    description:
+      'Copies a file of this node to nodes by scp. Exit status 1 if the copy to a node fails.',
+    explanation,
+    options: [node],
+    examples: ['gnt-cluster copyfile /etc/gnt/rapi-users'],
+  }).action(async (file: string, options: NodeOptions) => {
+    await (await import('./remote.ts')).runCopyFile(context, file, options);
+  });
+}
+
+function addTags(program: Command, context: Context): void {
+  for (const [verb, key, summary] of [
+    ['add-tags', 'addTags', 'Add tags to the cluster'],
+    ['remove-tags', 'removeTags', 'Remove tags from the cluster'],
+  ] as const) {
+    addCommand(program, {
+      usage: `${verb} <tags...>`,
+      arguments: { tags: 'Tags, such as htools:iextags:service' },
+      summary,
+      options: jobOptions(),
+    }).action(async (tags: readonly string[], options: SubmitOptions) => {
+      const changes = key === 'addTags' ? { addTags: [...tags] } : { removeTags: [...tags] };
+      await (await load()).runClusterTags(context, changes, options);
+    });
+  }
+  addCommand(program, {
+    usage: 'list-tags',
+    summary: 'List the tags of the cluster, one per line',
+  }).action(async () => {
+    await (await load()).runClusterListTags(context);
+  });
 }

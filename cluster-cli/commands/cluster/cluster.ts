@@ -92,6 +92,21 @@ export async function runClusterModify(context: Context, options: ClusterOptions
   });
 }
 
+/** Runs `gnt-cluster add-tags` and `remove-tags`. */
+export async function runClusterTags(
+  context: Context,
+  tags: { readonly addTags: string[] } | { readonly removeTags: string[] },
+  options: SubmitOptions,
+): Promise<void> {
+  await modify(context, tags, options);
+}
+
+export async function runClusterListTags(context: Context): Promise<void> {
+  const client = await context.client();
+  const { tags = [] } = await client.ask('GET /v1/cluster');
+  for (const tag of tags) context.print(tag);
+}
+
 /** @param current as shown, without a password */
 function refuseOtherStore(current: string, wanted: string): void {
   if (wanted === current || describeStoreUrl(wanted) === current) return;

@@ -40,6 +40,7 @@ export function addReading(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'info [names...]',
+    aliases: ['show'],
     arguments: { names: 'Instances' },
     summary: 'Show the state and the parameters of instances',
     description:

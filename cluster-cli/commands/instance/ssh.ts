@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, systemCodeOf, toError } from '#shared/errors/app-error.ts';
 import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 import { formatFingerprint, formatKnownHosts } from '../../render/host-keys.ts';
 import type { Context } from '../../terminal/context.ts';
@@ -178,7 +178,7 @@ export async function runKnownHosts(context: Context, names: readonly string[]):
   }
 }
 
-function sshOption(key: string, value: string): string[] {
+export function sshOption(key: string, value: string): string[] {
   // ssh expands percent signs.
   return ['-o', `${key}=${value.replaceAll('%', '%%')}`];
 }
@@ -207,14 +207,19 @@ async function runProgram(
       child.once('close', (status) => resolve(status ?? NO_CONNECTION));
     });
   } catch (error) {
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
-    throw new AppError('HOST_PREREQUISITE', `${program} is not installed on this node`, {
-      hint: 'apt-get install openssh-client',
-      cause: error,
-    });
+    throw orNotInstalled(error, program);
   } finally {
     release();
   }
+}
+
+/** Returns the error of a failed start, with a hint if ssh or scp is missing. */
+export function orNotInstalled(error: unknown, program: string): Error {
+  if (systemCodeOf(error) !== 'ENOENT') return toError(error);
+  return new AppError('HOST_PREREQUISITE', `${program} is not installed on this node`, {
+    hint: 'apt-get install openssh-client',
+    cause: error,
+  });
 }
 
 function noKeys({ name, ssh }: InstanceInfo): AppError {

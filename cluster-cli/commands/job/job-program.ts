@@ -33,6 +33,7 @@ export function createJobProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'info <ids...>',
+    aliases: ['show'],
     arguments: { ids: 'Job ids' },
     completeArguments,
     summary: 'Show jobs with their log and result',
@@ -42,6 +43,7 @@ export function createJobProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'watch <id>',
+    aliases: ['wait'],
     arguments: { id: 'Job id' },
     completeArguments,
     summary: 'Follow a job until it ends',

@@ -35,6 +35,7 @@ export function createNodeProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'info [names...]',
+    aliases: ['show'],
     arguments: { names: 'Nodes (default: this node)' },
     completeArguments: ['node'],
     summary: 'Show nodes',

@@ -149,7 +149,7 @@ function describeFlags({ drained, offline }: NodeFlags): Parameters<typeof rende
   return marks.length === 0 ? [] : [{ key: 'Flags', value: marks.join(', ') }];
 }
 
-function nodeNotFound(name: string, nodes: readonly ListedNode[]): AppError {
+export function nodeNotFound(name: string, nodes: readonly ListedNode[]): AppError {
   const near = suggest(
     name,
     nodes.map((node) => node.name),

@@ -53,6 +53,7 @@ export function createOsProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'info [names...]',
+    aliases: ['show'],
     arguments: { names: 'OS definitions (default: all)' },
     completeArguments: ['os'],
     summary: 'Show OS definitions with their parameters and scripts',

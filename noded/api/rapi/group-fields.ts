@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { diskTemplate } from '#shared/contract/disk-template.ts';
+import { ALLOCATION_POLICY, GROUP, NODE_PARAMETERS } from '#shared/contract/node-group.ts';
 import { MAX_DISKS, MAX_NICS } from '#shared/contract/part-changes.ts';
 import {
   DEFAULT_BACKEND_PARAMETERS,
@@ -7,21 +8,6 @@ import {
 } from '../../instances/record/plan-record.ts';
 import { VCPUS_PER_CPU } from '../../instances/view/refuse-oversized.ts';
 import { fieldsOf, toMiB, toSeconds, type Fields } from './fields.ts';
-
-/** Ganeti's initial node group. All nodes belong to it. */
-export const GROUP = 'default';
-
-/** Ganeti's defaults. htools reads `exclusive_storage` and `spindle_count` of every node. */
-export const NODE_PARAMETERS = {
-  cpu_speed: 1,
-  exclusive_storage: false,
-  oob_program: '',
-  ovs: false,
-  ovs_link: '',
-  ovs_name: 'switch1',
-  spindle_count: 1,
-  ssh_port: 22,
-} as const;
 
 /** Disk templates known to Ganeti's programs: they reject documents with any other name. */
 const GANETI_TEMPLATES: ReadonlySet<string> = new Set(['diskless', 'file', 'sharedfile', 'plain']);
@@ -80,7 +66,7 @@ export interface GroupFacts {
 const { text, number, timestamp, other } = fieldsOf<GroupFacts>();
 
 export const groupFields: Fields<GroupFacts> = {
-  alloc_policy: text('AllocPolicy', 'Allocation policy for group', () => 'preferred'),
+  alloc_policy: text('AllocPolicy', 'Allocation policy for group', () => ALLOCATION_POLICY),
   name: text('Group', 'Group name', () => GROUP),
   node_cnt: number('Nodes', 'Number of nodes', ({ nodeNames }) => nodeNames.length),
   node_list: other('NodeList', 'List of nodes', ({ nodeNames }) => [...nodeNames]),

@@ -1,7 +1,7 @@
 import type { NodeFlags } from '#shared/contract/node-flags.ts';
 import { nodeRole } from '#shared/contract/node-role.ts';
+import { NODE_PARAMETERS } from '#shared/contract/node-group.ts';
 import type { HostCapacity } from '../../operations/doctor/describe-node.ts';
-import { NODE_PARAMETERS } from './group-fields.ts';
 import { fieldsOf, fieldsOfPart, toMiB, type Fields } from './fields.ts';
 
 /** A node, and the instances whose primary node it is. */

@@ -2,13 +2,14 @@ import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
 import { arch } from 'node:os';
 import { diskTemplate } from '#shared/contract/disk-template.ts';
 import { isOffered, listVariants } from '#shared/contract/os-variants.ts';
+import { NODE_PARAMETERS } from '#shared/contract/node-group.ts';
 import { DEFAULT_BACKEND_PARAMETERS } from '../../instances/record/plan-record.ts';
 import { describeAllOs } from '../../provision/os/describe-os.ts';
 import type { OsRegistry } from '../../provision/os/os-registry.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
 import { toSeconds } from './fields.ts';
-import { INSTANCE_POLICY, NODE_PARAMETERS } from './group-fields.ts';
+import { INSTANCE_POLICY } from './group-fields.ts';
 import { isSet, readRoute, submitRoute, type RapiRoute, type Submit } from './rapi-route.ts';
 import type { RapiUser } from './users-file.ts';
 

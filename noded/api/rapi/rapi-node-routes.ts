@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { nodeRole } from '#shared/contract/node-role.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
+import { GROUP } from '#shared/contract/node-group.ts';
 import type { Overview } from '../../cluster/membership/overview.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceIndex } from '../../records/instance-index.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
 import { parseInput } from '../http/http-errors.ts';
 import { pickFields } from './fields.ts';
-import { GROUP, groupFields, groupUuidOf, type GroupFacts } from './group-fields.ts';
+import { groupFields, groupUuidOf, type GroupFacts } from './group-fields.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import {

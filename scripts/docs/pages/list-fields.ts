@@ -5,6 +5,7 @@ import { instanceFields } from '../../../cluster-cli/fields/instance-fields.ts';
 import {
   bootArchiveFields,
   bootEnvFields,
+  groupFields,
   jobFields,
   networkFields,
   nodeFields,
@@ -36,6 +37,7 @@ export function listFieldsPage(): DocumentedPage {
       ...describe('gnt-os list', osFields),
       ...describe('gnt-node list', nodeFields),
       ...describe('gnt-job list', jobFields),
+      ...describe('gnt-group list', groupFields),
       ...describe('gnt-profile list', profileFields),
       ...describe('gnt-network list', networkFields),
       ...describe('gnt-bootenv list', bootEnvFields),

@@ -7,7 +7,7 @@ import type {
   ApiError,
   ClusterInfo,
   DoctorReport,
-  NodeReport,
+  ListedNode, NodeReport,
   ExportInfo,
   ListedOrphan,
   NodeOs,
@@ -51,6 +51,7 @@ export interface DaemonStandIn {
   readonly fromGuest: Buffer[];
   report: DoctorReport;
   otherReports: readonly NodeReport[];
+  otherNodes: readonly ListedNode[];
   cluster: ClusterInfo;
   /** The answer for every image name. */
   image: ResolvedImage | null;
@@ -92,6 +93,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     fromGuest: [],
     report: { ok: true, findings: [] },
     otherReports: [],
+    otherNodes: [],
     hookBook: { stages: [], remarks: [] },
     progress: [],
     cluster: sampleCluster(),
@@ -157,7 +159,7 @@ async function answer(
     case 'GET node':
       return json(200, sampleNode());
     case 'GET nodes':
-      return json(200, [sampleNode()]);
+      return json(200, [sampleNode(), ...standIn.otherNodes]);
     case 'GET instance-summaries': {
       response.writeHead(200, { 'content-type': 'application/x-ndjson' });
       const fields = url.searchParams.get('fields')?.split(',');

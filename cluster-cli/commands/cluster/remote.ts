@@ -1,0 +1,184 @@
+import { spawn } from 'node:child_process';
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type Readable, Transform, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { nodeName } from '#shared/contract/primitives.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Context } from '../../terminal/context.ts';
+import { orNotInstalled, sshOption } from '../instance/ssh.ts';
+import { nodeNotFound } from '../node/node.ts';
+
+export interface NodeOptions {
+  readonly node?: readonly string[];
+}
+export interface CommandOptions extends NodeOptions {
+  readonly failureOnly?: boolean;
+}
+
+/** ssh's own status for a failed connection. */
+const NO_CONNECTION = 255;
+/** Never asks, and accepts only known host keys. The user's configuration of ssh applies. */
+const SSH_OPTIONS = [
+  ...sshOption('BatchMode', 'yes'),
+  ...sshOption('StrictHostKeyChecking', 'yes'),
+  ...sshOption('ConnectTimeout', '10'),
+  ...sshOption('User', 'root'),
+  ...sshOption('ForwardAgent', 'no'),
+  ...sshOption('ForwardX11', 'no'),
+];
+
+/** @throws AppError NODE_NOT_FOUND, HOST_PREREQUISITE, COMMAND_FAILED */
+export async function runClusterCommand(
+  context: Context,
+  words: readonly string[],
+  options: CommandOptions,
+): Promise<void> {
+  const command = words.join(' ');
+  await onEach(context, options, true, ({ name, isOwn }) =>
+    runPrefixed(context, {
+      ...(isOwn
+        ? { program: '/bin/sh', args: ['-c', command] }
+        : { program: 'ssh', args: ['-T', ...SSH_OPTIONS, '--', name, command] }),
+      prefix: `${name}: `,
+      failureOnly: options.failureOnly === true,
+    }),
+  );
+}
+
+/** @throws AppError FILE_UNREADABLE, and as `runClusterCommand` */
+export async function runCopyFile(
+  context: Context,
+  file: string,
+  options: NodeOptions,
+): Promise<void> {
+  // A path from the root contains a slash before any colon, so scp takes it for a local one.
+  const path = resolve(file);
+  const found = await stat(path).catch((error: unknown) => {
+    throw new AppError('FILE_UNREADABLE', `cannot read ${path}: ${systemCodeOf(error)}`, {
+      cause: error,
+    });
+  });
+  if (!found.isFile()) throw new AppError('FILE_UNREADABLE', `${path} is not a regular file`);
+  await onEach(context, options, false, async ({ name }) => {
+    const status = await runPrefixed(context, {
+      program: 'scp',
+      // In SFTP mode no shell of the node expands the path.
+      args: ['-s', '-q', '-p', ...SSH_OPTIONS, '--', path, `${name}:${path}`],
+      prefix: `${name}: `,
+      failureOnly: false,
+    });
+    if (status === 0) context.note(`${name}: copied`);
+    return status;
+  });
+}
+
+interface Target {
+  readonly name: string;
+  readonly isOwn: boolean;
+}
+
+/**
+ * Runs an action for the chosen nodes, this node last.
+ * @param act returns an exit status
+ * @throws AppError NODE_NOT_FOUND before the first action; COMMAND_FAILED after the last one
+ */
+async function onEach(
+  context: Context,
+  { node: wanted }: NodeOptions,
+  withOwn: boolean,
+  act: (target: Target) => Promise<number>,
+): Promise<void> {
+  const client = await context.client();
+  const [own, nodes] = await Promise.all([client.ask('GET /v1/node'), client.ask('GET /v1/nodes')]);
+  const names = nodes.map(({ name }) => name);
+  for (const name of wanted ?? []) if (!names.includes(name)) throw nodeNotFound(name, nodes);
+  const targets = nodes
+    .filter(({ name }) => wanted?.includes(name) ?? true)
+    .map(({ name, flags }) => ({ name, flags, isOwn: name === own.name }))
+    .filter(({ isOwn }) => withOwn || !isOwn)
+    .sort(
+      (a, b) =>
+        Number(a.isOwn) - Number(b.isOwn) || a.name.localeCompare(b.name, 'en', { numeric: true }),
+    );
+  if (targets.length === 0) context.note('there is no other node');
+  const failed: string[] = [];
+  for (const { flags, ...target } of targets) {
+    if (flags.offline) context.note(`${target.name}: left out, because it is marked offline`);
+    else if ((await act(checkName(target))) !== 0) failed.push(target.name);
+  }
+  if (failed.length === 0) return;
+  throw new AppError(
+    'COMMAND_FAILED',
+    `failed on ${failed.length} of ${targets.length} node(s): ${failed.join(', ')}`,
+    { details: { nodes: failed } },
+  );
+}
+
+/** A name of the store that ssh could read as an option, user or port. */
+function checkName(target: Target): Target {
+  if (nodeName.safeParse(target.name).success) return target;
+  throw new AppError('VALIDATION', `'${target.name}' is not a valid node name`);
+}
+
+interface Running {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly prefix: string;
+  /** Print the output only after a failure. */
+  readonly failureOnly: boolean;
+}
+
+/** Runs a program without stdin, and prints its output with a prefix. @returns its exit status */
+async function runPrefixed(context: Context, running: Running): Promise<number> {
+  const { program, args, prefix, failureOnly } = running;
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const release = context.interrupts.take(() => {
+    child.kill('SIGTERM');
+    interrupted = true;
+  });
+  let interrupted = false;
+  const kept: (readonly [Writable, Buffer])[] = [];
+  const show = (from: Readable, to: Writable): Promise<void> => {
+    const lines = from.pipe(prefixLines(prefix));
+    if (!failureOnly) return pipeline(lines, to, { end: false });
+    lines.on('data', (chunk: Buffer) => kept.push([to, chunk]));
+    return new Promise((done) => lines.once('end', done));
+  };
+  try {
+    const status = new Promise<number>((done, reject) => {
+      child.once('error', (error) => reject(orNotInstalled(error, program)));
+      child.once('close', (code) => done(code ?? NO_CONNECTION));
+    });
+    const { stdout, stderr } = context.terminal;
+    await Promise.all([status, show(child.stdout, stdout), show(child.stderr, stderr)]);
+    if (interrupted) throw new AppError('INTERRUPTED', 'interrupted');
+    if ((await status) !== 0) {
+      for (const [to, chunk] of kept) to.write(chunk);
+      context.note(`${prefix}exit status ${await status}`);
+    }
+    return await status;
+  } finally {
+    release();
+  }
+}
+
+/** Puts a prefix before each line, and ends the last line. */
+function prefixLines(prefix: string): Transform {
+  let isLineStart = true;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const parts: (Buffer | string)[] = [];
+      for (let at = 0; at < chunk.length;) {
+        const end = chunk.indexOf('\n', at) + 1 || chunk.length;
+        parts.push(isLineStart ? prefix : '', chunk.subarray(at, end));
+        isLineStart = chunk[end - 1] === 0x0a;
+        at = end;
+      }
+      done(null, Buffer.concat(parts.map((part) => Buffer.from(part))));
+    },
+    flush(done) {
+      done(null, isLineStart ? undefined : '\n');
+    },
+  });
+}
