@@ -53,6 +53,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   const listeners = await openListeners({
     address: options.bindAddress,
     port: options.port,
+    hopLimit: options.hopLimit,
     onConnection: (device, socket) => dropIn.accept(device, socket),
     addresses: () => dropIn.addresses(),
     logger,

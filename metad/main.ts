@@ -2,7 +2,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
-import type { Logger } from '#shared/log/log.ts';
+import type { Logger, LogOptions, RootLogger } from '#shared/log/log.ts';
 import { readVersion } from '#shared/paths/read-version.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
@@ -19,7 +19,8 @@ async function main(): Promise<void> {
     return;
   }
   forbidCores();
-  const logger = createLogger({ program: 'gnt-metad', level: config.logLevel, fd: 2 });
+  const file = config.kind === 'ganeti' ? config.logFile : null;
+  const logger = openLog({ program: 'gnt-metad', level: config.logLevel, fd: 2, file });
   const daemon = await start(config, logger);
   logger.info('metad.ready', { mode: config.kind });
   releaseMemoryWhenSettled();
@@ -35,8 +36,26 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Sent by Ganeti's log rotation. The log is standard error, so no file must be reopened.
-  if (config.kind !== 'node') process.on('SIGHUP', () => logger.info('metad.hangup', {}));
+  // Sent by Ganeti's log rotation.
+  if (config.kind === 'ganeti') process.on('SIGHUP', () => reopenLog(logger));
+}
+
+/** @throws AppError NOT_ALLOWED */
+function openLog(options: LogOptions): RootLogger {
+  try {
+    return createLogger(options);
+  } catch (error) {
+    throw explainRefusal(error);
+  }
+}
+
+function reopenLog(logger: RootLogger): void {
+  try {
+    logger.reopen();
+    logger.info('metad.log-reopened', {});
+  } catch (error) {
+    logger.error('metad.log-not-reopened', { error: messageOf(error) });
+  }
 }
 
 async function start(config: MetadConfig, logger: Logger): Promise<AsyncDisposable> {
@@ -48,13 +67,18 @@ async function start(config: MetadConfig, logger: Logger): Promise<AsyncDisposab
   try {
     return await startGanetiDaemon({ ...config, clock, logger });
   } catch (error) {
-    const systemCode = systemCodeOf(error);
-    if (systemCode !== 'EACCES' && systemCode !== 'EPERM') throw error;
-    throw new AppError('NOT_ALLOWED', messageOf(error), {
-      hint: 'Run it as root or as the user gnt-metad of Ganeti, or give --ganeti-socket and --ganeti-pid-file.',
-      cause: error,
-    });
+    throw explainRefusal(error);
   }
+}
+
+/** Turns a refusal of the system into an AppError. Returns other errors as they are. */
+function explainRefusal(error: unknown): unknown {
+  const systemCode = systemCodeOf(error);
+  if (systemCode !== 'EACCES' && systemCode !== 'EPERM') return error;
+  return new AppError('NOT_ALLOWED', messageOf(error), {
+    hint: 'Run it as root or as the user gnt-metad of Ganeti, or give --ganeti-socket, --ganeti-pid-file and --log-file.',
+    cause: error,
+  });
 }
 
 main().catch((error: unknown) => {

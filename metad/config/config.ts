@@ -23,6 +23,10 @@ export interface GanetiConfig {
   readonly osSearchPath: readonly string[];
   readonly packageDirectories: readonly string[];
   readonly controlSocket: string | null;
+  /** IP TTL of answers; the kernel's when null. */
+  readonly hopLimit: number | null;
+  /** Standard error when null. */
+  readonly logFile: string | null;
 }
 
 export type MetadConfig = (NodeConfig | GanetiConfig) & { readonly logLevel: LogLevel };
@@ -77,7 +81,16 @@ function ganetiConfig(values: Values, root: string): GanetiConfig {
     osSearchPath: values['os-search-path'] ?? GANETI_OS_PATHS.map((path) => join(root, path)),
     packageDirectories: values['package-directory'] ?? [join(root, 'srv/ganeti/packages')],
     controlSocket: values['control-socket'] ?? null,
+    hopLimit: parseHopLimit(values['hop-limit']),
+    logFile: values['log-file'] ?? null,
   };
+}
+
+function parseHopLimit(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const hops = Number(text);
+  if (/^\d{1,3}$/.test(text) && hops >= 1 && hops <= 255) return hops;
+  throw new AppError('USAGE', `--hop-limit: ${text} is not a number from 1 to 255`);
 }
 
 /** Ganeti keeps its sockets in a folder `socket`, and its pid files above it. */

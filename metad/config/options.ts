@@ -12,6 +12,8 @@ export const OPTIONS = {
   port: { type: 'string', short: 'p', default: '80' },
   'os-search-path': { type: 'string', multiple: true },
   'package-directory': { type: 'string', multiple: true },
+  'hop-limit': { type: 'string' },
+  'log-file': { type: 'string' },
   foreground: { type: 'boolean', short: 'f', default: false },
   debug: { type: 'boolean', short: 'd', default: false },
   syslog: { type: 'string' },
@@ -48,11 +50,19 @@ export const OPTION_HELP: Readonly<
     value: 'DIR',
     text: 'folder with packages; repeatable (default: /srv/ganeti/packages)',
   },
+  'hop-limit': {
+    value: 'N',
+    text: 'IP TTL of answers, 1 to 255; 1 keeps out containers in guests (default: the kernel sets it)',
+  },
+  'log-file': {
+    value: 'PATH',
+    text: 'file for the log, opened again on SIGHUP (default: standard error)',
+  },
   foreground: { text: 'no effect: for METAD_ARGS of Ganeti; the daemon never forks' },
   debug: { text: 'the same as --log-level debug, for METAD_ARGS of Ganeti' },
   syslog: {
     value: 'USAGE',
-    text: 'no effect: for METAD_ARGS of Ganeti; the log is standard error',
+    text: 'no effect: for METAD_ARGS of Ganeti; see --log-file',
   },
   'no-user-checks': { text: 'no effect: for METAD_ARGS of Ganeti; every user may run the daemon' },
   'log-level': {

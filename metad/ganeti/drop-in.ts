@@ -158,6 +158,7 @@ function ganetiView(
     metadata: {},
     primaryNode: instance.primaryNode,
     clusterName: 'ganeti',
+    // Without a device, nothing uses this hop limit: the listeners set theirs.
     channel: { device: '', mac: nic?.mac ?? '', ip, hopLimit: 1 },
     dialects: [...DEFAULT_DIALECTS],
     metadataToken: 'optional',
@@ -173,12 +174,16 @@ function ganetiView(
   };
 }
 
-/** `gnt-instance modify` sends no secrets, so the guest keeps its present ones. */
+/**
+ * `gnt-instance modify` sends no secrets, so the guest keeps its present ones. Secrets of a former
+ * installation or a former OS end with it.
+ */
 function parametersOf(
   instance: GanetiInstance,
   known: ServedView | undefined,
 ): ServedView['osParameters'] {
-  if (instance.hasSecrets || !known || known.uuid !== instance.uuid) return instance.parameters;
+  if (instance.hasSecrets || instance.isReinstall || known?.os !== instance.os)
+    return instance.parameters;
   const kept = [...known.osParameters].filter(([, { visibility }]) => visibility === 'secret');
   return new Map([...kept, ...instance.parameters]);
 }

@@ -31,6 +31,8 @@ export interface GanetiInstance {
   readonly parameters: ReadonlyMap<string, ServedParameter>;
   /** Ganeti sends secrets with `add` and `reinstall` only. */
   readonly hasSecrets: boolean;
+  /** `gnt-instance reinstall` alone sends `osparams_public`. */
+  readonly isReinstall: boolean;
 }
 
 const COMMUNICATION_PREFIX = 'ganeti:communication:';
@@ -68,6 +70,7 @@ export function parseGanetiInstance(value: unknown): GanetiInstance {
       ...parametersOf(dict, 'osparams_secret', 'secret'),
     ]),
     hasSecrets: Object.keys(optionalDict(dict, 'osparams_secret')).length > 0,
+    isReinstall: Object.hasOwn(dict, 'osparams_public'),
   };
 }
 

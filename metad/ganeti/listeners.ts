@@ -21,6 +21,8 @@ const POLL_INTERVAL_MS = 1000;
 export interface ListenersOptions {
   readonly address: string;
   readonly port: number;
+  /** IP TTL of answers; the kernel's when null. */
+  readonly hopLimit: number | null;
   readonly onConnection: (device: string | null, socket: Socket) => void;
   readonly addresses: () => readonly string[];
   readonly logger: Logger;
@@ -117,7 +119,7 @@ class Listeners implements Disposable {
   }
 
   #listen(device: string | null): Server {
-    const { address, port, onConnection } = this.#options;
+    const { address, port, hopLimit, onConnection } = this.#options;
     const fd = openDeviceSocket({
       device,
       type: 'tcp',
@@ -128,7 +130,7 @@ class Listeners implements Disposable {
       sendBufferBytes: SEND_BUFFER_BYTES,
       unacknowledgedMs: UNACKNOWLEDGED_MS,
     });
-    setHopLimit(fd, false, 1);
+    if (hopLimit !== null) setHopLimit(fd, false, hopLimit);
     const server = createServer(ACCEPT_OPTIONS, (socket) => onConnection(device, socket));
     server.on('error', (error) => {
       this.#options.logger.warn('ganeti.listener-error', { device, error: messageOf(error) });

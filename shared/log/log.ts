@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { pino } from 'pino';
 import { describeError } from './describe-error.ts';
 
@@ -18,18 +19,32 @@ export interface LogOptions {
   readonly level: LogLevel;
   /** File descriptor to write to; 2 is stderr. */
   readonly fd: number;
+  /** File to append to, instead of the descriptor. */
+  readonly file?: string | null;
+}
+
+export interface RootLogger extends Logger {
+  /**
+   * Opens the file again, for log rotation. A descriptor stays open.
+   * @throws Error of the system; records still go to the former file
+   */
+  reopen(): void;
 }
 
 /** Limit of records that a full disk did not take, kept for the next write. */
 const MAX_UNWRITTEN_BYTES = 65_536;
+/** Ganeti's mode of its logs. */
+const LOG_FILE_MODE = 0o640;
 
 /**
  * Creates a logger, and hides the logging library from other files. Writes are synchronous: a
  * record before a crash is not lost.
+ * @throws Error of the system if the file does not open
  */
-export function createLogger(options: LogOptions): Logger {
+export function createLogger(options: LogOptions): RootLogger {
+  const { fd, file = null } = options;
   const destination = pino.destination({
-    fd: options.fd,
+    ...(file === null ? { fd } : { dest: file, mode: LOG_FILE_MODE }),
     sync: true,
     maxLength: MAX_UNWRITTEN_BYTES,
   });
@@ -46,7 +61,13 @@ export function createLogger(options: LogOptions): Logger {
     },
     destination,
   );
-  return wrap(root);
+  const reopen = (): void => {
+    if (file === null) return;
+    // A failed `reopen` would close the former descriptor twice at the next one.
+    closeSync(openSync(file, 'a', LOG_FILE_MODE));
+    destination.reopen();
+  };
+  return { ...wrap(root), reopen };
 }
 
 /** Passes on the description that code with a masked message supplies. */
