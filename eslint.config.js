@@ -21,6 +21,21 @@ const refusedSyntax = [
   },
 ];
 
+/** Functions whose types other files read: programs only, not tests. */
+const untypedResults = [
+  {
+    // A component's type is what its factory returns, so that "go to definition" lands in its code.
+    selector:
+      'ExportNamedDeclaration > FunctionDeclaration:not([returnType]):not([id.name=/^(create|open|load)/])',
+    message: 'state the return type; only the factory of a component leaves it to its body',
+  },
+  {
+    selector:
+      'MethodDefinition[kind=/^(method|get)$/][key.type="Identifier"] > FunctionExpression:not([returnType])',
+    message: 'state the return type',
+  },
+];
+
 /** Where a secret may leave its wrapping: ARCHITECTURE.md says what for. */
 const REVEALING = [
   'noded/netboot/params.ts',
@@ -188,6 +203,7 @@ export default tseslint.config(
       'no-restricted-syntax': [
         'error',
         ...refusedSyntax,
+        ...untypedResults,
         {
           selector:
             "MemberExpression[object.type='MemberExpression'][object.property.name='details']",
@@ -195,7 +211,6 @@ export default tseslint.config(
             'details are told, not asked: what code branches on is a field of an error class',
         },
       ],
-      '@typescript-eslint/explicit-module-boundary-types': 'error',
       'no-restricted-properties': [
         'error',
         { object: 'process', property: 'env', message: 'read the environment in main.ts only' },

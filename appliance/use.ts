@@ -11,16 +11,7 @@ import { MIB } from '#shared/units/bytes.ts';
 
 const MAX_ANSWER_BYTES = MIB;
 
-export interface ChosenAppliance {
-  /** Returns null when the daemon does not run. */
-  read(): Promise<string | null>;
-  /** @throws AppError of the job that changes the cluster's record */
-  choose(name: string): Promise<void>;
-  /** @throws AppError NODED_UNREACHABLE */
-  users(name: string): Promise<ApplianceUsers>;
-}
-
-export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
+export function createChosenAppliance(nodedSocket: string) {
   const ask = async (path: string, body?: object): Promise<string> => {
     const sent = body && Buffer.from(JSON.stringify(body));
     const answer = await requestOverSocket({
@@ -45,7 +36,8 @@ export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
     throw failed(failure?.code, failure?.message ?? text, failure?.hint);
   };
   return {
-    async read() {
+    /** Returns null when the daemon does not run. */
+    async read(): Promise<string | null> {
       try {
         const { appliance } = clusterInfo.parse(parseJson(await ask('/v1/cluster')));
         return appliance ?? BUILT_APPLIANCE;
@@ -54,10 +46,12 @@ export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
         throw error;
       }
     },
-    async users(name) {
+    /** @throws AppError NODED_UNREACHABLE */
+    async users(name: string): Promise<ApplianceUsers> {
       return applianceUsers.parse(parseJson(await ask(`/v1/appliances/${name}/users`)));
     },
-    async choose(name) {
+    /** @throws AppError of the job that changes the cluster's record */
+    async choose(name: string): Promise<void> {
       const appliance = name === BUILT_APPLIANCE ? null : name;
       const opcode = { opcode: 'CLUSTER_SET_PARAMS', appliance };
       const { id } = jobSubmitted.parse(parseJson(await ask('/v1/jobs', opcode)));
@@ -69,6 +63,8 @@ export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
     },
   };
 }
+
+export type ChosenAppliance = ReturnType<typeof createChosenAppliance>;
 
 function failed(code = '', message: string, hint: string | null | undefined): AppError {
   return new AppError(isErrorCode(code) ? code : 'INTERNAL', message, {

@@ -137,15 +137,15 @@ export interface OptionSpec {
 }
 
 /** Creates an option together with its command: most commands of a program are never created. */
-export interface OptionMaker {
-  /** `--os-image`; undefined for an option of one letter. */
-  readonly long: string | undefined;
-  readonly make: () => Option;
+function laterOption(flags: string, make: () => Option) {
+  return {
+    /** `--os-image`; undefined for an option of one letter. */
+    long: /--[a-z-]+/.exec(flags)?.[0],
+    make,
+  };
 }
 
-function laterOption(flags: string, make: () => Option): OptionMaker {
-  return { long: /--[a-z-]+/.exec(flags)?.[0], make };
-}
+export type OptionMaker = ReturnType<typeof laterOption>;
 
 export function option(flags: string, description: string, spec: OptionSpec = {}): OptionMaker {
   return laterOption(flags, () => makeOption(flags, description, spec));

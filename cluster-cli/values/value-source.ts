@@ -14,34 +14,15 @@ const CHUNK_BYTES = 65_536;
  * Reads values that options name as `@FILE`, `@-` or FILE. Files may be pipes, so that
  * `name=@<(pass show x)` works.
  * INVARIANT: stdin is read for one option only; a second one would silently be empty.
+ * @param stdinFd the descriptor of `-`
  */
-export interface ValueSource {
+export function createValueSource(stdinFd = 0) {
+  let stdinOption: string | undefined;
+
   /**
    * Returns the file's bytes; `-` is stdin.
    * @throws AppError FILE_UNREADABLE, or USAGE if another option has read stdin.
    */
-  readBytes(option: string, path: string): Buffer;
-  /**
-   * Returns the file's UTF-8 text without one trailing newline.
-   * @throws as readBytes, and VALIDATION if it is not text.
-   */
-  readText(option: string, path: string): string;
-  /**
-   * Returns the file's unchanged UTF-8 text, for files that are not values.
-   * @throws as readText
-   */
-  readWholeText(option: string, path: string): string;
-  /**
-   * Returns the value of an option: the text itself, the content of `@FILE`, or `@…` written as
-   * `\@…`.
-   */
-  resolve(option: string, value: string): string;
-}
-
-/** @param stdinFd the descriptor of `-` */
-export function createValueSource(stdinFd = 0): ValueSource {
-  let stdinOption: string | undefined;
-
   function readBytes(option: string, path: string): Buffer {
     if (path === '-') {
       if (stdinOption !== undefined) {
@@ -54,9 +35,17 @@ export function createValueSource(stdinFd = 0): ValueSource {
     return readBounded(option, path, stdinFd);
   }
 
+  /**
+   * Returns the file's unchanged UTF-8 text, for files that are not values.
+   * @throws as readText
+   */
   const readWholeText = (option: string, path: string): string =>
     decodeUtf8(option, path, readBytes(option, path));
 
+  /**
+   * Returns the file's UTF-8 text without one trailing newline.
+   * @throws as readBytes, and VALIDATION if it is not text.
+   */
   function readText(option: string, path: string): string {
     const text = readWholeText(option, path);
     return text.endsWith('\n') ? text.slice(0, text.endsWith('\r\n') ? -2 : -1) : text;
@@ -66,12 +55,18 @@ export function createValueSource(stdinFd = 0): ValueSource {
     readBytes,
     readText,
     readWholeText,
-    resolve(option, value) {
+    /**
+     * Returns the value of an option: the text itself, the content of `@FILE`, or `@…` written as
+     * `\@…`.
+     */
+    resolve(option: string, value: string): string {
       if (value.startsWith('@')) return readText(option, value.slice(1));
       return value.startsWith('\\@') ? value.slice(1) : value;
     },
   };
 }
+
+export type ValueSource = ReturnType<typeof createValueSource>;
 
 function readBounded(option: string, path: string, stdinFd: number): Buffer {
   if (path === '') {

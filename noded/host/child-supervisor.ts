@@ -21,20 +21,6 @@ import {
   signalProcess,
 } from './process-identity.ts';
 
-/**
- * Runs programs that write for this daemon (scripts, builders) and must not outlive it. Each is the
- * first process of its own PID namespace. The kernel ends the whole namespace, including other
- * sessions, when that process or the daemon is killed. A record precedes the start, so that the
- * next daemon can wait for the end: a killed process ends only after its write.
- *
- * Mounts of a program are private and end with it.
- */
-export interface ChildSupervisor {
-  readonly launch: LaunchProgram;
-  /** Ends programs of an earlier daemon, and waits until none runs. */
-  endPredecessors(): Promise<void>;
-}
-
 export interface ChildSupervisorOptions {
   /** Folder of the records. It may be lost at a reboot. */
   readonly dir: string;
@@ -95,14 +81,25 @@ const childRecord = z.object({
 });
 type ChildRecord = z.infer<typeof childRecord>;
 
-export function createChildSupervisor(options: ChildSupervisorOptions): ChildSupervisor {
+/**
+ * Runs programs that write for this daemon (scripts, builders) and must not outlive it. Each is the
+ * first process of its own PID namespace. The kernel ends the whole namespace, including other
+ * sessions, when that process or the daemon is killed. A record precedes the start, so that the
+ * next daemon can wait for the end: a killed process ends only after its write.
+ *
+ * Mounts of a program are private and end with it.
+ */
+export function createChildSupervisor(options: ChildSupervisorOptions) {
   return {
-    launch: (...program) => launch(options, ...program),
-    endPredecessors: async () => {
+    launch: ((...program) => launch(options, ...program)) satisfies LaunchProgram,
+    /** Ends programs of an earlier daemon, and waits until none runs. */
+    endPredecessors: async (): Promise<void> => {
       for (const name of await listRecords(options.dir)) await endPredecessor(options, name);
     },
   };
 }
+
+export type ChildSupervisor = ReturnType<typeof createChildSupervisor>;
 
 async function launch(
   { dir }: ChildSupervisorOptions,

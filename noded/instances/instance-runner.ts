@@ -51,69 +51,7 @@ export interface ExpectedMachine {
 /** `interlude`: the job stops the instance and starts it again at its end. */
 type StopKind = 'reboot' | 'interlude' | 'stop' | 'terminate';
 
-export interface InstanceRunner {
-  /** Returns the machine of a normal run; never an appliance. */
-  running(uuid: string): KeptMachine | undefined;
-  isRunning(uuid: string): boolean;
-  /**
-   * Checks that no unknown QEMU process uses the disks of a stopped instance.
-   * @throws AppError DISK_IN_USE if a process that this daemon does not manage has them open
-   */
-  checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void>;
-  /** Refuses a start that would fail, before anything changes. */
-  checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
-  /** Refuses an installation that would fail, or that the following start would. */
-  checkInstallable(instance: NewInstance | InstanceRecord): Promise<void>;
-  start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void>;
-  /**
-   * Asks the guest to power off. Cuts the power after the timeout plus the time that its
-   * decommission scripts may take.
-   */
-  stop(
-    instance: InstanceRecord,
-    timeoutS: number,
-    context: JobContext,
-    kind?: StopKind,
-  ): Promise<void>;
-  /**
-   * Stops and starts the instance. The guest keeps its metadata, secrets included. `soft`: a guest
-   * with an agent reboots by itself in the same QEMU process.
-   * @returns why its decommission list failed, or null
-   */
-  reboot(
-    instance: InstanceRecord,
-    timeoutS: number,
-    context: JobContext,
-    kind?: 'soft' | 'full',
-  ): Promise<string | null>;
-  reset(instance: InstanceRecord): Promise<void>;
-  /** Plugs a disk or NIC into the port on its record. @throws AppError QMP */
-  plug(instance: InstanceRecord, part: string): Promise<void>;
-  /**
-   * Unplugs a disk or NIC.
-   * @returns false if the guest does not release it in time
-   * @throws AppError QMP
-   */
-  unplug(uuid: string, part: string): Promise<boolean>;
-  /**
-   * Prepares a QEMU process for a guest that runs on another node, without letting it run.
-   * @throws AppError NOT_SUPPORTED if the guest's QEMU process was started in a different way
-   */
-  expect(instance: InstanceRecord, expected: ExpectedMachine): Promise<KeptMachine>;
-  /**
-   * Resumes a guest that arrived from another node. May be repeated after a failure.
-   * @returns false if its QEMU process has ended
-   */
-  welcome(instance: InstanceRecord): Promise<boolean>;
-  /** Publishes the present record to the guest. Secrets that metad already holds stay there. */
-  republish(instance: InstanceRecord, secrets?: JobSecrets): Promise<void>;
-}
-
-export function createInstanceRunner(dependencies: InstanceRunnerDependencies): InstanceRunner {
-  return new KeeperRunner(dependencies);
-}
-
-class KeeperRunner implements InstanceRunner {
+export class InstanceRunner {
   readonly #dependencies: InstanceRunnerDependencies;
   readonly #planner: MachinePlanner;
   /** Machines whose guests arrived from another node and were resumed. */
@@ -124,6 +62,7 @@ class KeeperRunner implements InstanceRunner {
     this.#planner = new MachinePlanner(dependencies);
   }
 
+  /** Returns the machine of a normal run; never an appliance. */
   running(uuid: string): KeptMachine | undefined {
     const kept = this.#dependencies.keeper.get(uuid);
     return kept?.kind === 'run' ? kept : undefined;
@@ -134,10 +73,15 @@ class KeeperRunner implements InstanceRunner {
     return this.#dependencies.keeper.get(uuid)?.machine.isRunning() ?? false;
   }
 
+  /**
+   * Checks that no unknown QEMU process uses the disks of a stopped instance.
+   * @throws AppError DISK_IN_USE if a process that this daemon does not manage has them open
+   */
   async checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void> {
     if (!this.isRunning(instance.uuid)) await this.#dependencies.disks.checkUnused(instance);
   }
 
+  /** Refuses a start that would fail, before anything changes. */
   async checkRunnable(instance: NewInstance | InstanceRecord): Promise<void> {
     await this.checkDisksUnused(instance);
     // The vcpus of a stored record stay valid on a node with fewer processors.
@@ -147,6 +91,7 @@ class KeeperRunner implements InstanceRunner {
     await this.#checkParameters(instance.hvparams);
   }
 
+  /** Refuses an installation that would fail, or that the following start would. */
   async checkInstallable(instance: NewInstance | InstanceRecord): Promise<void> {
     await this.checkRunnable(instance);
     refuseUnbootable(instance);
@@ -210,6 +155,10 @@ class KeeperRunner implements InstanceRunner {
     if (lost.length > 0) context.report.log(describeLostSecrets(instance.name, lost), 'warn');
   }
 
+  /**
+   * Asks the guest to power off. Cuts the power after the timeout plus the time that its
+   * decommission scripts may take.
+   */
   async stop(
     instance: InstanceRecord,
     timeoutS: number,
@@ -239,6 +188,11 @@ class KeeperRunner implements InstanceRunner {
     }
   }
 
+  /**
+   * Stops and starts the instance. The guest keeps its metadata, secrets included. `soft`: a guest
+   * with an agent reboots by itself in the same QEMU process.
+   * @returns why its decommission list failed, or null
+   */
   async reboot(
     instance: InstanceRecord,
     timeoutS: number,
@@ -300,6 +254,7 @@ class KeeperRunner implements InstanceRunner {
     });
   }
 
+  /** Plugs a disk or NIC into the port on its record. @throws AppError QMP */
   async plug(instance: InstanceRecord, part: string): Promise<void> {
     const { keeper } = this.#dependencies;
     const nic = instance.nics.find(({ uuid }) => uuid === part);
@@ -310,10 +265,19 @@ class KeeperRunner implements InstanceRunner {
     await this.running(instance.uuid)?.machine.plug({ ...disk.part, disk });
   }
 
+  /**
+   * Unplugs a disk or NIC.
+   * @returns false if the guest does not release it in time
+   * @throws AppError QMP
+   */
   unplug(uuid: string, part: string): Promise<boolean> {
     return this.#dependencies.keeper.unplug(uuid, part);
   }
 
+  /**
+   * Prepares a QEMU process for a guest that runs on another node, without letting it run.
+   * @throws AppError NOT_SUPPORTED if the guest's QEMU process was started in a different way
+   */
   async expect(
     instance: InstanceRecord,
     { accelerator, startedAtMs, files, secrets, signal }: ExpectedMachine,
@@ -337,6 +301,10 @@ class KeeperRunner implements InstanceRunner {
     return kept;
   }
 
+  /**
+   * Resumes a guest that arrived from another node. May be repeated after a failure.
+   * @returns false if its QEMU process has ended
+   */
   async welcome(instance: InstanceRecord): Promise<boolean> {
     const { keeper, views, guestReports, lifecycles } = this.#dependencies;
     const { uuid } = instance;
@@ -357,6 +325,7 @@ class KeeperRunner implements InstanceRunner {
     return true;
   }
 
+  /** Publishes the present record to the guest. Secrets that metad already holds stay there. */
   async republish(instance: InstanceRecord, secrets: JobSecrets = noSecrets): Promise<void> {
     const { keeper, views } = this.#dependencies;
     const { uuid } = instance;

@@ -5,29 +5,7 @@ import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 import { createJobEntry, forgetting, JOBS as COLLECTION, keyOf } from './job-entry.ts';
 
-export interface JobRepository {
-  /**
-   * Gives a job its number and writes it, both or neither. A refusal leaves no record. If the
-   * store's answer is lost, only the last record that `make` returned may be stored.
-   */
-  enter(make: (id: number) => JobRecord): Promise<JobRecord>;
-  /**
-   * Saves a job. Saves of one job run in order, so that an older state never overwrites a newer
-   * one.
-   */
-  save(job: JobRecord): Promise<void>;
-  load(id: number): Promise<JobRecord | undefined>;
-  /**
-   * Forgets jobs that ended before a time.
-   * @param isOwn tells whether a node is this one: each node forgets the jobs that it ran
-   * @returns the number of forgotten jobs
-   */
-  forgetOlder(beforeMs: number, isOwn: (node: string | undefined) => boolean): Promise<number>;
-  /** Lists all jobs, the oldest first. */
-  list(): Promise<readonly JobRecord[]>;
-}
-
-export function createJobRepository(store: Store, problems: RecordProblems): JobRepository {
+export function createJobRepository(store: Store, problems: RecordProblems) {
   const saves = new SerialQueue<number>();
   // Revisions of unfinished jobs. A write that timed out may still arrive from a lost connection.
   // It then expects an outdated revision and fails.
@@ -53,22 +31,41 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
     }
   };
 
+  /**
+   * Gives a job its number and writes it, both or neither. A refusal leaves no record. If the
+   * store's answer is lost, only the last record that `make` returned may be stored.
+   */
   const enter = createJobEntry(store, (job, revision) => revisions.set(job.id, revision));
 
   return {
     enter,
-    save: (job) => saves.run(job.id, () => save(job)),
-    load: async (id) => {
+    /**
+     * Saves a job. Saves of one job run in order, so that an older state never overwrites a newer
+     * one.
+     */
+    save: (job: JobRecord): Promise<void> => saves.run(job.id, () => save(job)),
+    load: async (id: number): Promise<JobRecord | undefined> => {
       const stored = await store.get(COLLECTION, keyOf(id));
       return stored && parseRecord(jobRecord, COLLECTION, stored);
     },
-    forgetOlder: async (beforeMs, isOwn) => {
+    /**
+     * Forgets jobs that ended before a time.
+     * @param isOwn tells whether a node is this one: each node forgets the jobs that it ran
+     * @returns the number of forgotten jobs
+     */
+    forgetOlder: async (
+      beforeMs: number,
+      isOwn: (node: string | undefined) => boolean,
+    ): Promise<number> => {
       const old = (await listRecords(store, COLLECTION, jobRecord, problems)).filter(
         ({ endedAtMs, node }) => endedAtMs !== null && endedAtMs < beforeMs && isOwn(node),
       );
       for (const { id } of old) await store.commit([forgetting(id)]);
       return old.length;
     },
-    list: () => listRecords(store, COLLECTION, jobRecord, problems),
+    /** Lists all jobs, the oldest first. */
+    list: (): Promise<readonly JobRecord[]> => listRecords(store, COLLECTION, jobRecord, problems),
   };
 }
+
+export type JobRepository = ReturnType<typeof createJobRepository>;

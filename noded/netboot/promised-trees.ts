@@ -36,32 +36,9 @@ interface Offer {
 /**
  * Sources that instances load from. They are kept in files, so that a restarted daemon serves them.
  * A transfer that runs while a source is replaced ends with the old source.
+ * Reads and writes synchronously: the files are small and in memory.
  */
-export interface PromisedTrees {
-  /**
-   * Returns the source of the view that gnt-metad shows. Waits while gnt-metad receives another
-   * view.
-   */
-  find(uuid: string): Promise<BootTree | undefined>;
-  /**
-   * Sets the source of an instance's next view, until `settle`. The present source stays.
-   * @param source null: the instance loads no files
-   */
-  offer(uuid: string, source: BootSource | null): void;
-  /**
-   * Drops the previous source once gnt-metad has the offered view. Keeps both when gnt-metad has
-   * not accepted it: the view may be pushed again. Does nothing without an offer.
-   */
-  settle(uuid: string, isShown: boolean): void;
-  forget(uuid: string): void;
-  /** Restores the promises of an earlier daemon. Offers that were not settled are dropped. */
-  restore(): void;
-  /** Forgets all other instances, which do not run. */
-  keepOnly(uuids: readonly string[]): void;
-}
-
-/** Reads and writes synchronously: the files are small and in memory. */
-export function createPromisedTrees(dependencies: PromisedTreesDependencies): PromisedTrees {
+export function createPromisedTrees(dependencies: PromisedTreesDependencies) {
   const { dir, archives, isAllowed, logger } = dependencies;
   const trees = new Map<string, BootTree>();
   const offers = new Map<string, Offer>();
@@ -89,11 +66,19 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
     if (hadArchive) dropUnneeded();
   };
   return {
-    find: async (uuid) => {
+    /**
+     * Returns the source of the view that gnt-metad shows. Waits while gnt-metad receives another
+     * view.
+     */
+    find: async (uuid: string): Promise<BootTree | undefined> => {
       await offers.get(uuid)?.settled.promise;
       return trees.get(uuid);
     },
-    offer: (uuid, source) => {
+    /**
+     * Sets the source of an instance's next view, until `settle`. The present source stays.
+     * @param source null: the instance loads no files
+     */
+    offer: (uuid: string, source: BootSource | null): void => {
       const promise = source && promiseOf(source);
       if (promise === null) {
         rmSync(offeredPath(uuid), { force: true });
@@ -105,7 +90,11 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
       const isNothingNew = promise === null && !trees.has(uuid);
       if (!isNothingNew) offers.set(uuid, { promise, settled: Promise.withResolvers() });
     },
-    settle: (uuid, isShown) => {
+    /**
+     * Drops the previous source once gnt-metad has the offered view. Keeps both when gnt-metad has
+     * not accepted it: the view may be pushed again. Does nothing without an offer.
+     */
+    settle: (uuid: string, isShown: boolean): void => {
       const promise = isShown ? offers.get(uuid)?.promise : undefined;
       if (promise === null) return forget(uuid);
       if (promise !== undefined) {
@@ -116,7 +105,8 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
       endOffer(uuid);
     },
     forget,
-    restore: () => {
+    /** Restores the promises of an earlier daemon. Offers that were not settled are dropped. */
+    restore: (): void => {
       for (const name of listFolder(dir))
         if (name.endsWith(OFFERED)) rmSync(join(dir, name), { force: true });
       for (const uuid of listPromises(dir)) {
@@ -125,11 +115,14 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
         else trees.set(uuid, treeOf(promise));
       }
     },
-    keepOnly: (uuids) => {
+    /** Forgets all other instances, which do not run. */
+    keepOnly: (uuids: readonly string[]): void => {
       for (const uuid of listPromises(dir)) if (!uuids.includes(uuid)) forget(uuid);
     },
   };
 }
+
+export type PromisedTrees = ReturnType<typeof createPromisedTrees>;
 
 function promiseOf(source: BootSource): BootPromise {
   return source.kind === 'repository' ? source : { kind: 'archive', sha256: source.sha256 };

@@ -99,12 +99,7 @@ function macAs(form: string, mac: string): string {
   throw new CallError(`unknown form of a MAC address: ${JSON.stringify(form)}`);
 }
 
-interface Params {
-  readonly read: (call: Call, name: string) => Value;
-  readonly compose: (call: Call, name: string) => Value;
-}
-
-function createParams({ params }: RenderInput, use: RenderUse): Params {
+function createParams({ params }: RenderInput, use: RenderUse) {
   const take = (call: Call, name: string, found: ParamValue | undefined): Value => {
     if (!found) throw new CallError(`param '${name}' does not exist`);
     if (found.kind === 'lost') {
@@ -119,10 +114,13 @@ function createParams({ params }: RenderInput, use: RenderUse): Params {
     return fromJson(found.value);
   };
   return {
-    read: (call, name) => take(call, name, params.read(name, call.spend)),
-    compose: (call, name) => take(call, name, params.compose(name, call.spend)),
+    read: (call: Call, name: string): Value => take(call, name, params.read(name, call.spend)),
+    compose: (call: Call, name: string): Value =>
+      take(call, name, params.compose(name, call.spend)),
   };
 }
+
+type Params = ReturnType<typeof createParams>;
 
 function paramFunctions(
   { params }: RenderInput,

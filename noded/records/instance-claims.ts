@@ -13,32 +13,9 @@ type Claim = Pick<Write, 'collection' | 'id'>;
 /**
  * Plans the claims of instances, which are unique in the cluster: names, addresses, MACs. The
  * commit of the record writes them.
+ * @param nameOf returns the name of another instance, or its UUID if its record is unreadable
  */
-export interface InstanceClaims {
-  planChange(before: InstanceRecord, after: InstanceRecord): Promise<readonly Write[]>;
-  planRemoval(record: InstanceRecord): Promise<readonly Write[]>;
-  /**
-   * Plans the claims of a missing record. Each write expects the revision that was read.
-   * @throws AppError INSTANCE_EXISTS, CONFLICT: another instance has a claim now
-   */
-  planReturn(record: InstanceRecord): Promise<readonly Write[]>;
-  /**
-   * Plans to drop all claims of an instance, without its record. Each write expects the revision
-   * that was read.
-   */
-  planAll(uuid: string): Promise<readonly Write[]>;
-  /**
-   * Refuses a requested address that is taken. An address from the pool is drawn again instead.
-   * @throws AppError CONFLICT
-   */
-  refuseTakenAddress(error: StoreConflict, record: Pick<InstanceRecord, 'nics'>): Promise<void>;
-}
-
-/** @param nameOf returns the name of another instance, or its UUID if its record is unreadable */
-export function createInstanceClaims(
-  store: Store,
-  nameOf: (uuid: string) => Promise<string>,
-): InstanceClaims {
+export function createInstanceClaims(store: Store, nameOf: (uuid: string) => Promise<string>) {
   const ownersOf = async (claims: readonly Claim[]): Promise<readonly unknown[]> => {
     const stored = await Promise.all(claims.map(({ collection, id }) => store.get(collection, id)));
     return stored.map((claim) => claim?.value);
@@ -57,7 +34,10 @@ export function createInstanceClaims(
   };
 
   return {
-    planChange: async (before, after) => {
+    planChange: async (
+      before: InstanceRecord,
+      after: InstanceRecord,
+    ): Promise<readonly Write[]> => {
       const lost = without(claimsOf(before), claimsOf(after));
       const gained = without(presentClaimsOf(after), presentClaimsOf(before));
       const owners = await ownersOf(gained);
@@ -69,8 +49,13 @@ export function createInstanceClaims(
           .map((claim): Write => ({ ...claim, expected: 'absent', value: before.uuid })),
       ];
     },
-    planRemoval: (record) => planDrops(record.uuid, claimsOf(record)),
-    planReturn: async (record) => {
+    planRemoval: (record: InstanceRecord): Promise<readonly Write[]> =>
+      planDrops(record.uuid, claimsOf(record)),
+    /**
+     * Plans the claims of a missing record. Each write expects the revision that was read.
+     * @throws AppError INSTANCE_EXISTS, CONFLICT: another instance has a claim now
+     */
+    planReturn: async (record: InstanceRecord): Promise<readonly Write[]> => {
       const writes: Write[] = [];
       for (const { collection, id } of claimsOf(record)) {
         const owner = await store.get(collection, id);
@@ -80,7 +65,11 @@ export function createInstanceClaims(
       }
       return writes;
     },
-    planAll: async (uuid) => {
+    /**
+     * Plans to drop all claims of an instance, without its record. Each write expects the revision
+     * that was read.
+     */
+    planAll: async (uuid: string): Promise<readonly Write[]> => {
       const writes: Write[] = [];
       for (const collection of [NAMES, IPS, MACS, NETWORK_IPS]) {
         for (const { id, revision, value } of await store.list(collection))
@@ -88,7 +77,14 @@ export function createInstanceClaims(
       }
       return writes;
     },
-    refuseTakenAddress: async (error, { nics }) => {
+    /**
+     * Refuses a requested address that is taken. An address from the pool is drawn again instead.
+     * @throws AppError CONFLICT
+     */
+    refuseTakenAddress: async (
+      error: StoreConflict,
+      { nics }: Pick<InstanceRecord, 'nics'>,
+    ): Promise<void> => {
       if (error.collection !== NETWORK_IPS) return;
       const asked = nics.some((nic) => addressClaimOf(nic)?.id === error.id);
       const [uuid] = await ownersOf([{ collection: NETWORK_IPS, id: error.id }]);
@@ -107,6 +103,8 @@ export function createInstanceClaims(
     },
   };
 }
+
+export type InstanceClaims = ReturnType<typeof createInstanceClaims>;
 
 /** Plans the claims of a new instance: the commit writes all of them or none. */
 export function planNewClaims(record: InstanceRecord): readonly Write[] {

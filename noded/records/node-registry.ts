@@ -25,29 +25,6 @@ type NodeRecord = z.infer<typeof nodeRecord>;
 
 const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 
-export interface NodeRegistry {
-  /** Registers the node of a single-node cluster, under any name. */
-  registerAlone(name: string): Promise<void>;
-  /**
-   * Registers a node with its key.
-   * @throws AppError CONFLICT: the name belongs to another key, or the key to another name;
-   * NODE_REMOVED: the node was removed
-   */
-  register(name: string, publicKey: string): Promise<void>;
-  names(): Promise<readonly string[]>;
-  list(): Promise<readonly ListedFlags[]>;
-  /** Returns the flags of a node; none for an unknown one. */
-  flagsOf(name: string): Promise<NodeFlags>;
-  /** @throws AppError NODE_NOT_FOUND */
-  changeFlags(name: string, changes: NodeFlagChanges): Promise<NodeFlags>;
-  /** Returns the public key in base64; undefined for an unknown node. */
-  publicKeyOf(name: string): Promise<string | undefined>;
-  /** Removes a node. Its name becomes free, but its key stays refused. */
-  remove(name: string, nowMs: number): Promise<void>;
-  /** Returns when the node with this key was removed; null if it was not. */
-  removedAtMs(publicKey: string): Promise<number | null>;
-}
-
 export function noNode(node: string, names: readonly string[]): AppError {
   return new AppError('NODE_NOT_FOUND', `there is no node '${node}' in this cluster`, {
     details: { node },
@@ -60,13 +37,14 @@ export interface ListedFlags {
   readonly flags: NodeFlags;
 }
 
-export function createNodeRegistry(store: Store, problems: RecordProblems): NodeRegistry {
+export function createNodeRegistry(store: Store, problems: RecordProblems) {
   const find = async (name: string): Promise<NodeRecord | undefined> => {
     const stored = await store.get(NODES, name);
     return stored && parseRecord(nodeRecord, NODES, stored);
   };
   return {
-    registerAlone: async (name) => {
+    /** Registers the node of a single-node cluster, under any name. */
+    registerAlone: async (name: string): Promise<void> => {
       // Replace an unreadable record.
       const found = await find(name).catch((error: unknown) => {
         if (isAppError(error, 'RECORD_UNREADABLE')) return undefined;
@@ -75,7 +53,12 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       const value = found ?? { name };
       await store.commit([{ collection: NODES, id: name, expected: 'any', value }]);
     },
-    register: async (name, publicKey) => {
+    /**
+     * Registers a node with its key.
+     * @throws AppError CONFLICT: the name belongs to another key, or the key to another name;
+     * NODE_REMOVED: the node was removed
+     */
+    register: async (name: string, publicKey: string): Promise<void> => {
       const nodes = await listRecords(store, NODES, nodeRecord, problems);
       refuseSecondName(name, nodes.find((node) => node.publicKey === publicKey)?.name);
       try {
@@ -101,15 +84,17 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
         });
       }
     },
-    names: async () =>
+    names: async (): Promise<readonly string[]> =>
       (await listRecords(store, NODES, nodeRecord, problems)).map(({ name }) => name),
-    list: async () =>
+    list: async (): Promise<readonly ListedFlags[]> =>
       (await listRecords(store, NODES, nodeRecord, problems)).map((node) => ({
         name: node.name,
         flags: flagsIn(node),
       })),
-    flagsOf: async (name) => flagsIn(await find(name)),
-    changeFlags: async (name, changes) => {
+    /** Returns the flags of a node; none for an unknown one. */
+    flagsOf: async (name: string): Promise<NodeFlags> => flagsIn(await find(name)),
+    /** @throws AppError NODE_NOT_FOUND */
+    changeFlags: async (name: string, changes: NodeFlagChanges): Promise<NodeFlags> => {
       for (;;) {
         const stored = await store.get(NODES, name);
         if (stored === undefined) throw nodeNotFound(name);
@@ -124,8 +109,10 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
         }
       }
     },
-    publicKeyOf: async (name) => (await find(name))?.publicKey,
-    remove: async (name, nowMs) => {
+    /** Returns the public key in base64; undefined for an unknown node. */
+    publicKeyOf: async (name: string): Promise<string | undefined> => (await find(name))?.publicKey,
+    /** Removes a node. Its name becomes free, but its key stays refused. */
+    remove: async (name: string, nowMs: number): Promise<void> => {
       const publicKey = (await find(name))?.publicKey;
       const writes: Write[] = [{ collection: NODES, id: name, expected: 'any', value: undefined }];
       if (publicKey !== undefined) {
@@ -143,12 +130,15 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
         if (!(error instanceof StoreConflict)) throw error;
       }
     },
-    removedAtMs: async (publicKey) => {
+    /** Returns when the node with this key was removed; null if it was not. */
+    removedAtMs: async (publicKey: string): Promise<number | null> => {
       const stored = await store.get(REMOVED, idOfKey(publicKey));
       return stored === undefined ? null : parseRecord(removedNode, REMOVED, stored).removedAtMs;
     },
   };
 }
+
+export type NodeRegistry = ReturnType<typeof createNodeRegistry>;
 
 function flagsIn(node: NodeRecord | undefined): NodeFlags {
   return {

@@ -35,47 +35,6 @@ const written = z.discriminatedUnion('kind', [
 ]);
 type Written = z.infer<typeof written>;
 
-/**
- * Writes the ends of jobs, installations and instances despite failures of the store or the daemon,
- * since they cannot be undone. Until the store accepts one, a synced file of this node holds it,
- * which the next daemon reads.
- *
- * INVARIANT: at most one file per job and per instance, and no more jobs than ran when the store
- * became unavailable, since no job is accepted then.
- */
-export interface Outcomes {
-  /** Resolves when the end of a job is in the store, or on this node's disk. */
-  endJob(job: JobRecord): Promise<void>;
-  /** Returns the end of a job that the store does not have yet. */
-  unwrittenJob(id: number): JobRecord | undefined;
-  /**
-   * Resolves when the store has the end.
-   * @throws AppError STORE_UNAVAILABLE if the wait was aborted
-   */
-  endInstall(uuid: string, outcome: InstallOutcome): Promise<InstanceRecord>;
-  /** Writes the same end. Resolves when it is in the store, or on this node's disk. */
-  keepInstall(uuid: string, outcome: InstallOutcome): Promise<void>;
-  /**
-   * Notes a removal for which the store has no room. There may be room after its disks are removed.
-   * Until then the note is in memory, and on this node's disk if that has room. Resolves without
-   * waiting for the store.
-   */
-  noteRemoval(uuid: string, begun: BegunRemoval): Promise<void>;
-  /**
-   * Ends a removal whose disks are gone. Resolves when the record is removed.
-   * @throws AppError as `endInstall`
-   */
-  endRemoval(uuid: string): Promise<void>;
-  /** Returns a noted removal that is not in the store yet. */
-  removalOf(uuid: string): BegunRemoval | undefined;
-  /**
-   * Writes the ends that an earlier daemon could not write. If the store refuses one because its
-   * record is unreadable, the file is logged and kept.
-   * @throws AppError STORE_UNAVAILABLE, DISK_FULL
-   */
-  resume(): Promise<void>;
-}
-
 export interface OutcomesOptions {
   readonly dir: string;
   readonly jobs: JobRepository;
@@ -87,11 +46,15 @@ export interface OutcomesOptions {
 
 const WRITE_AGAIN_MS = 500;
 
-export function createOutcomes(options: OutcomesOptions): Outcomes {
-  return new KeptOutcomes(options);
-}
-
-class KeptOutcomes implements Outcomes {
+/**
+ * Writes the ends of jobs, installations and instances despite failures of the store or the daemon,
+ * since they cannot be undone. Until the store accepts one, a synced file of this node holds it,
+ * which the next daemon reads.
+ *
+ * INVARIANT: at most one file per job and per instance, and no more jobs than ran when the store
+ * became unavailable, since no job is accepted then.
+ */
+export class Outcomes {
   readonly #options: OutcomesOptions;
   readonly #jobs = new Map<number, JobRecord>();
   readonly #removals = new Map<string, BegunRemoval>();
@@ -100,10 +63,12 @@ class KeptOutcomes implements Outcomes {
     this.#options = options;
   }
 
+  /** Returns the end of a job that the store does not have yet. */
   unwrittenJob(id: number): JobRecord | undefined {
     return this.#jobs.get(id);
   }
 
+  /** Resolves when the end of a job is in the store, or on this node's disk. */
   async endJob(job: JobRecord): Promise<void> {
     this.#jobs.set(job.id, job);
     const { jobs } = this.#options;
@@ -118,10 +83,15 @@ class KeptOutcomes implements Outcomes {
     );
   }
 
+  /**
+   * Resolves when the store has the end.
+   * @throws AppError STORE_UNAVAILABLE if the wait was aborted
+   */
   endInstall(uuid: string, outcome: InstallOutcome): Promise<InstanceRecord> {
     return this.#endInstall(uuid, outcome);
   }
 
+  /** Writes the same end. Resolves when it is in the store, or on this node's disk. */
   keepInstall(uuid: string, outcome: InstallOutcome): Promise<void> {
     return this.#untilKept((onKept) => this.#endInstall(uuid, outcome, onKept));
   }
@@ -134,6 +104,11 @@ class KeptOutcomes implements Outcomes {
     return this.#insist(path, { kind: 'install', uuid, outcome }, write, onKept);
   }
 
+  /**
+   * Notes a removal for which the store has no room. There may be room after its disks are removed.
+   * Until then the note is in memory, and on this node's disk if that has room. Resolves without
+   * waiting for the store.
+   */
   async noteRemoval(uuid: string, begun: BegunRemoval): Promise<void> {
     const { logger } = this.#options;
     this.#removals.set(uuid, begun);
@@ -145,12 +120,17 @@ class KeptOutcomes implements Outcomes {
       .catch((error: unknown) => logger.error('outcome.not-written', { err: error }));
   }
 
+  /**
+   * Ends a removal whose disks are gone. Resolves when the record is removed.
+   * @throws AppError as `endInstall`
+   */
   async endRemoval(uuid: string): Promise<void> {
     const { instances } = this.#options;
     const end = { kind: 'removal', uuid } as const;
     await this.#insist(this.#removalPath(uuid), end, () => instances.remove(uuid));
   }
 
+  /** Returns a noted removal that is not in the store yet. */
   removalOf(uuid: string): BegunRemoval | undefined {
     return this.#removals.get(uuid);
   }
@@ -166,6 +146,11 @@ class KeptOutcomes implements Outcomes {
     await kept.promise;
   }
 
+  /**
+   * Writes the ends that an earlier daemon could not write. If the store refuses one because its
+   * record is unreadable, the file is logged and kept.
+   * @throws AppError STORE_UNAVAILABLE, DISK_FULL
+   */
   async resume(): Promise<void> {
     const { dir, logger } = this.#options;
     for (const name of await listFiles(dir)) {

@@ -3,18 +3,10 @@ import type { JobContext } from '../jobs/job-handler.ts';
 import type { AcceleratorChoice } from './machine.ts';
 import type { Accelerator } from './machine.ts';
 
-export interface AcceleratorChooser {
-  /** Runs the test once, because its result does not change while the host runs. */
-  probe(): Promise<AcceleratorChoice>;
-  /** @throws AppError HOST_PREREQUISITE when `kvm` is requested and does not work */
-  choose(wanted: 'auto' | 'kvm' | 'tcg', context: JobContext | undefined): Promise<Accelerator>;
-}
-
 /** Chooses KVM for `auto` only after a test, and logs the choice. */
-export function createAcceleratorChooser(
-  probe: () => Promise<AcceleratorChoice>,
-): AcceleratorChooser {
+export function createAcceleratorChooser(probe: () => Promise<AcceleratorChoice>) {
   let known: Promise<AcceleratorChoice> | undefined;
+  /** Runs the test once, because its result does not change while the host runs. */
   const proved = (): Promise<AcceleratorChoice> => {
     known ??= probe().catch((error: unknown) => {
       known = undefined;
@@ -24,7 +16,11 @@ export function createAcceleratorChooser(
   };
   return {
     probe: proved,
-    choose: async (wanted, context) => {
+    /** @throws AppError HOST_PREREQUISITE when `kvm` is requested and does not work */
+    choose: async (
+      wanted: 'auto' | 'kvm' | 'tcg',
+      context: JobContext | undefined,
+    ): Promise<Accelerator> => {
       if (wanted === 'tcg') return 'tcg';
       const { accelerator, reason } = await proved();
       if (wanted === 'kvm' && accelerator !== 'kvm') {
@@ -37,3 +33,5 @@ export function createAcceleratorChooser(
     },
   };
 }
+
+export type AcceleratorChooser = ReturnType<typeof createAcceleratorChooser>;

@@ -24,16 +24,8 @@ export interface NodeMetricsSources {
   readonly promisedBytes: () => Promise<number>;
 }
 
-export interface NodeMetrics {
-  jobEnded(job: Pick<JobRecord, 'opcode' | 'status'>): void;
-  stageEnded(stage: string, durationMs: number): void;
-  readonly rapiAnswered: (method: string, status: number) => void;
-  observe(sources: NodeMetricsSources): void;
-  render(): Promise<string>;
-}
-
 /** Creates the Prometheus metrics of the node daemon. The caller adds those of gnt-metad. */
-export function createNodeMetrics(startedAtMs: number): NodeMetrics {
+export function createNodeMetrics(startedAtMs: number) {
   const registry = new Registry();
   const registers = [registry];
   const jobs = new Counter({
@@ -62,13 +54,18 @@ export function createNodeMetrics(startedAtMs: number): NodeMetrics {
     registers,
   }).set(startedAtMs / 1000);
   return {
-    jobEnded: (job) => jobs.inc({ opcode: job.opcode, status: job.status }),
-    stageEnded: (stage, durationMs) => stages.observe({ stage }, durationMs / 1000),
-    rapiAnswered: (method, status) => rapi.inc({ method, status: String(status) }),
-    observe: (sources) => observeNode(sources, registers),
-    render: () => registry.metrics(),
+    jobEnded: (job: Pick<JobRecord, 'opcode' | 'status'>): void =>
+      jobs.inc({ opcode: job.opcode, status: job.status }),
+    stageEnded: (stage: string, durationMs: number): void =>
+      stages.observe({ stage }, durationMs / 1000),
+    rapiAnswered: (method: string, status: number): void =>
+      rapi.inc({ method, status: String(status) }),
+    observe: (sources: NodeMetricsSources): void => observeNode(sources, registers),
+    render: (): Promise<string> => registry.metrics(),
   };
 }
+
+export type NodeMetrics = ReturnType<typeof createNodeMetrics>;
 
 function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   new Gauge({

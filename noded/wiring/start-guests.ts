@@ -19,7 +19,7 @@ import {
   type GuestEvents,
 } from '../instances/reports/guest-events.ts';
 import { createGuestReports, type GuestReports } from '../instances/reports/guest-reports.ts';
-import { createInstanceRunner, type InstanceRunner } from '../instances/instance-runner.ts';
+import { InstanceRunner } from '../instances/instance-runner.ts';
 import { MachineKeeper } from '../instances/machines/machine-keeper.ts';
 import { createOrphans, type Orphans } from '../instances/machines/orphans.ts';
 import { followHalted } from '../instances/machines/resume-halted.ts';
@@ -132,7 +132,7 @@ export async function startGuests(
   });
   const services = new ExposedServices({ clusters, instances, network, keeper });
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
-  const runner = createInstanceRunner({
+  const runner = new InstanceRunner({
     ...{ instances: records.patient.instances, views: patientViews },
     ...{ keeper, metad, disks, cards, guestReports, lifecycles, clock },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),

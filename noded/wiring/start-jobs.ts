@@ -8,8 +8,8 @@ import type { NodedConfig } from './config.ts';
 import { createForeignLeases } from '../storage/fencing/foreign-leases.ts';
 import { measurePlaces } from '../host/file-systems.ts';
 import { residentMiB } from '../host/process-facts.ts';
-import { createInstallRoom } from '../provision/install/install-room.ts';
-import { createInstaller, type Installer } from '../provision/install/installer.ts';
+import { InstallRoom } from '../provision/install/install-room.ts';
+import { Installer } from '../provision/install/installer.ts';
 import { createOpenInstallPackage } from '../provision/install/open-install-package.ts';
 import { createJobEngine, type JobEngine } from '../jobs/job-engine.ts';
 import { traitsOf } from '../jobs/opcode-traits.ts';
@@ -133,7 +133,7 @@ function newInstaller({
   const { paths } = config;
   const { disks, images, applianceFiles, accelerators } = host;
   const { keeper, views, bootViews, guestEvents, activeInstalls } = guests;
-  return createInstaller({
+  return new Installer({
     ...{
       repository: records.instances,
       outcomes: records.outcomes,
@@ -161,7 +161,7 @@ function newInstaller({
     },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
     bootTimeoutMs: config.applianceBootTimeoutMs,
-    room: createInstallRoom({
+    room: new InstallRoom({
       maxInstalls: config.maxInstalls,
       reserveMiB: config.installReserveMiB,
       availableMiB: () => freemem() / MIB,

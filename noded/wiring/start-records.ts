@@ -17,7 +17,7 @@ import {
 } from '../records/instance-repository.ts';
 import { startInstanceIndex, type InstanceIndex } from '../records/instance-index.ts';
 import { createNodeRegistry, type NodeRegistry } from '../records/node-registry.ts';
-import { createOutcomes, type Outcomes } from '../records/outcomes.ts';
+import { Outcomes } from '../records/outcomes.ts';
 import { openStore, type CommonStore } from '../records/open-store.ts';
 
 /**
@@ -102,7 +102,7 @@ export async function startRecords(
       instances: createInstanceRepository(patientStore, clock, problems),
       nodes: createNodeRegistry(patientStore, problems),
     },
-    outcomes: createOutcomes(outcomesOptions),
+    outcomes: new Outcomes(outcomesOptions),
     endWaits: () => waits.abort(),
     lastAwayAtMs: () => awayAtMs,
     storeDescription: opened.description,

@@ -47,32 +47,14 @@ export interface LabProcess {
   readonly command: string;
 }
 
-/** One node under its own root, run by the programs of this checkout as an operator would. */
-export interface Lab {
-  readonly paths: RootPaths;
-  /** Starts gnt-noded with further options, and waits until it answers and gnt-metad runs. */
-  startNode(...options: readonly string[]): Promise<void>;
-  /** The daemon's process, for tests that disturb it. */
-  node(): ChildProcess;
-  run(
-    program: ProgramName,
-    args: readonly string[],
-    options?: ProgramOptions,
-  ): Promise<ProgramResult>;
-  /** Sends SIGTERM and waits. @returns the daemon's exit status */
-  stopNode(): Promise<number | null>;
-  /** Lists processes of this node's root, their command lines with spaces. */
-  processes(): Promise<readonly LabProcess[]>;
-  /** Lists processes, namespaces and mounts below the root, which a clean node must not leave. */
-  findLeftovers(): Promise<readonly string[]>;
-  dispose(): Promise<void>;
-}
-
-/** @param programs returns the folder of the programs, called at each start */
+/**
+ * One node under its own root, run by the programs of this checkout as an operator would.
+ * @param programs returns the folder of the programs, called at each start
+ */
 export async function createLab(
   name: string,
   programs: () => string = () => join(projectDir, 'node_modules/.bin'),
-): Promise<Lab> {
+) {
   const root = await mkdtemp(`/tmp/${name}-`);
   const paths = createRootPaths(root);
   const environment = { ...process.env, GNT_ROOT: root };
@@ -84,7 +66,11 @@ export async function createLab(
     stdio: 'pipe' | 'inherit',
   ): ChildProcess => spawn(join(programs(), program), args, { env: environment, stdio });
 
-  const run: Lab['run'] = async (program, args, options = {}) => {
+  const run = async (
+    program: ProgramName,
+    args: readonly string[],
+    options: ProgramOptions = {},
+  ): Promise<ProgramResult> => {
     const child = launch(program, args, options.isShown ? 'inherit' : 'pipe');
     const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 900_000);
     let stdout = '';
@@ -99,6 +85,7 @@ export async function createLab(
     return { status, stdout, stderr };
   };
 
+  /** Sends SIGTERM and waits. @returns the daemon's exit status */
   const stopNode = async (): Promise<number | null> => {
     const running = node;
     node = undefined;
@@ -130,11 +117,13 @@ export async function createLab(
     paths,
     run,
     stopNode,
-    node: () => {
+    /** The daemon's process, for tests that disturb it. */
+    node: (): ChildProcess => {
       if (node === undefined) throw new Error('the node is not running');
       return node;
     },
-    startNode: async (...options) => {
+    /** Starts gnt-noded with further options, and waits until it answers and gnt-metad runs. */
+    startNode: async (...options: readonly string[]): Promise<void> => {
       node = spawn(
         join(programs(), 'gnt-noded'),
         ['--node', 'node1.example.com', '--log-level', 'debug', ...options],
@@ -153,9 +142,11 @@ export async function createLab(
         await sleep(READY_POLL_MS);
       }
     },
-    processes: () => describeProcesses(root),
-    findLeftovers: () => findLeftovers(paths),
-    dispose: async () => {
+    /** Lists processes of this node's root, their command lines with spaces. */
+    processes: (): Promise<readonly LabProcess[]> => describeProcesses(root),
+    /** Lists processes, namespaces and mounts below the root, which a clean node must not leave. */
+    findLeftovers: (): Promise<readonly string[]> => findLeftovers(paths),
+    dispose: async (): Promise<void> => {
       await stopNode();
       for (const pid of await processesOf(root)) killQuietly(pid);
       await removeNamespace(paths.networkNamespace);
@@ -164,6 +155,8 @@ export async function createLab(
     },
   };
 }
+
+export type Lab = Awaited<ReturnType<typeof createLab>>;
 
 /**
  * Lists processes that name the root in their command line, hold a file below it or have mounted

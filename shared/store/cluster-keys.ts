@@ -7,31 +7,14 @@ import type { RootPaths } from '../paths/root-paths.ts';
 import type { KeyRing } from './sealed-store.ts';
 import { readClusterKey } from './store-choice.ts';
 
-/**
- * The cluster's keys on this node. A key is replaced while the node runs: the new one is learnt,
- * then it seals, then the former one is forgotten. Each step may be repeated.
- */
-export interface ClusterKeys {
-  /** Returns the keys, in the same object until one changes. */
-  ring(): KeyRing;
-  /** The learnt key that does not seal yet. */
-  readonly next: Uint8Array | undefined;
-  /** Adds a key for opening only. */
-  learn(key: Uint8Array): Promise<void>;
-  /** Seals with the key, and still opens with the former one. */
-  sealWith(key: Uint8Array): Promise<void>;
-  /**
-   * Forgets every key but the sealing one. @throws AppError CONFLICT when that is a different key
-   */
-  forgetOthers(fingerprint: string): Promise<void>;
-}
-
 /** Returns a hash that tells keys apart without revealing them. */
 export function fingerprintOf(key: Uint8Array): string {
   return createHash('sha256').update('cluster key\n').update(key).digest('hex');
 }
 
 /**
+ * The cluster's keys on this node. A key is replaced while the node runs: the new one is learnt,
+ * then it seals, then the former one is forgotten. Each step may be repeated.
  * Loads the keys.
  *
  * INVARIANT: `cluster.key` is the sealing key, also after a power failure. Beside it, readable by
@@ -40,7 +23,7 @@ export function fingerprintOf(key: Uint8Array): string {
  */
 export async function loadClusterKeys(
   paths: Pick<RootPaths, 'clusterKeyFile' | 'nextClusterKeyFile' | 'formerClusterKeyFile'>,
-): Promise<ClusterKeys> {
+) {
   const { clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile } = paths;
   const loaded = await readClusterKey(clusterKeyFile);
   if (loaded === undefined) {
@@ -61,17 +44,21 @@ export async function loadClusterKeys(
     writeDurably(path, `${Buffer.from(key).toString('base64')}\n`, { mode: 0o600 });
 
   return {
-    ring: () => ring,
+    /** Returns the keys, in the same object until one changes. */
+    ring: (): KeyRing => ring,
+    /** The learnt key that does not seal yet. */
     get next() {
       return next;
     },
-    learn: async (key) => {
+    /** Adds a key for opening only. */
+    learn: async (key: Uint8Array): Promise<void> => {
       if (isSame(key, sealing) || isSame(key, next)) return;
       await write(nextClusterKeyFile, key);
       next = key;
       ring = makeRing();
     },
-    sealWith: async (key) => {
+    /** Seals with the key, and still opens with the former one. */
+    sealWith: async (key: Uint8Array): Promise<void> => {
       if (isSame(key, sealing)) return;
       await write(nextClusterKeyFile, key);
       await write(formerClusterKeyFile, sealing);
@@ -80,7 +67,10 @@ export async function loadClusterKeys(
       [former, sealing, next] = [sealing, key, undefined];
       ring = makeRing();
     },
-    forgetOthers: async (fingerprint) => {
+    /**
+     * Forgets every key but the sealing one. @throws AppError CONFLICT when that is a different key
+     */
+    forgetOthers: async (fingerprint: string): Promise<void> => {
       if (fingerprintOf(sealing) !== fingerprint)
         throw new AppError('CONFLICT', 'this node seals with a different cluster key');
       await rm(nextClusterKeyFile, { force: true });
@@ -91,6 +81,8 @@ export async function loadClusterKeys(
     },
   };
 }
+
+export type ClusterKeys = Awaited<ReturnType<typeof loadClusterKeys>>;
 
 function isSame(a: Uint8Array, b: Uint8Array | undefined): boolean {
   return b !== undefined && Buffer.from(a).equals(b);

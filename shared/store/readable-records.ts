@@ -15,16 +15,11 @@ export interface RecordProblem {
 }
 
 /** The omitted records, as of the last listing of each collection. */
-export interface RecordProblems {
-  list(): readonly RecordProblem[];
-  replace(collection: string, problems: readonly RecordProblem[]): void;
-}
-
-export function createRecordProblems(logger: Logger): RecordProblems {
+export function createRecordProblems(logger: Logger) {
   const known = new Map<string, readonly RecordProblem[]>();
   return {
-    list: () => [...known.values()].flat(),
-    replace: (collection, problems) => {
+    list: (): readonly RecordProblem[] => [...known.values()].flat(),
+    replace: (collection: string, problems: readonly RecordProblem[]): void => {
       const before = new Set(known.get(collection)?.map(({ id }) => id));
       for (const problem of problems) {
         if (!before.has(problem.id)) logger.error('record.set-aside', { ...problem });
@@ -33,6 +28,8 @@ export function createRecordProblems(logger: Logger): RecordProblems {
     },
   };
 }
+
+export type RecordProblems = ReturnType<typeof createRecordProblems>;
 
 /** @throws AppError RECORD_UNREADABLE, STORE_KEY */
 export function parseRecord<T>(

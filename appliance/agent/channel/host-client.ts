@@ -26,33 +26,16 @@ const osParameters = z.record(z.string(), z.tuple([z.string(), visibility]));
 /** `{"name": ["value", "visibility"]}` as served at os/parameters.json. */
 export type OsParameters = z.infer<typeof osParameters>;
 
-/**
- * Requests to the host's metadata service on the channel. They are repeated until the host answers.
- * @throws AppError METAD_UNAVAILABLE without an answer for a minute, METAD_REFUSED
- */
-export interface HostClient {
-  /** @throws AppError VALIDATION for a plan that this agent does not understand */
-  fetchPlan(): Promise<InstallPlan>;
-  /** @throws AppError SECRET_LOST when the host no longer has a secret that the scripts need */
-  fetchOsParameters(): Promise<OsParameters>;
-  fetchDefinition(): Promise<Buffer>;
-  /**
-   * Returns the documents of hooks in their order.
-   * @param signPath proves that the agent asks, since scripts may not read hooks
-   */
-  fetchHooks(signPath: (path: string) => string): Promise<HookDocument[]>;
-  /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
-  openPackage(): Promise<Readable>;
-  /** @returns the HTTP status */
-  postEvents(batch: readonly SignedInstallEvent[]): Promise<number>;
-}
-
 export interface HostAddress {
   readonly host: string;
   readonly port: number;
 }
 
-export function createHostClient(address: HostAddress): HostClient {
+/**
+ * Requests to the host's metadata service on the channel. They are repeated until the host answers.
+ * @throws AppError METAD_UNAVAILABLE without an answer for a minute, METAD_REFUSED
+ */
+export function createHostClient(address: HostAddress) {
   // Not imported: a V8 start-up snapshot cannot hold this module.
   const { Agent, request } = process.getBuiltinModule('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });
@@ -102,7 +85,8 @@ export function createHostClient(address: HostAddress): HostClient {
   }
 
   return {
-    async fetchPlan() {
+    /** @throws AppError VALIDATION for a plan that this agent does not understand */
+    async fetchPlan(): Promise<InstallPlan> {
       const bytes = await untilAnswered(() => get('install/plan.json', MAX_JSON_BYTES));
       const parsed = installPlan.safeParse(JSON.parse(bytes.toString()));
       if (parsed.success) return parsed.data;
@@ -110,31 +94,41 @@ export function createHostClient(address: HostAddress): HostClient {
         hint: "Rebuild the appliance, its version differs from the node's: gnt-appliance build",
       });
     },
-    async fetchOsParameters() {
+    /** @throws AppError SECRET_LOST when the host no longer has a secret that the scripts need */
+    async fetchOsParameters(): Promise<OsParameters> {
       const bytes = await untilAnswered(() => get('os/parameters.json', MAX_JSON_BYTES));
       return osParameters.parse(JSON.parse(bytes.toString()));
     },
-    fetchDefinition: () => untilAnswered(() => get('os/definition.tar', MAX_DEFINITION_BYTES)),
-    async fetchHooks(signPath) {
+    fetchDefinition: (): Promise<Buffer> =>
+      untilAnswered(() => get('os/definition.tar', MAX_DEFINITION_BYTES)),
+    /**
+     * Returns the documents of hooks in their order.
+     * @param signPath proves that the agent asks, since scripts may not read hooks
+     */
+    async fetchHooks(signPath: (path: string) => string): Promise<HookDocument[]> {
       const path = 'install/hooks.json';
       const proof = { [AGENT_PROOF_HEADER]: signPath(path) };
       const bytes = await untilAnswered(() => get(path, MAX_JSON_BYTES, proof));
       return hookDocuments.parse(JSON.parse(bytes.toString()));
     },
-    async openPackage() {
+    /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
+    async openPackage(): Promise<Readable> {
       const response = await untilAnswered(() => send('GET', 'os/package'));
       if (response.statusCode === 200)
         return Readable.from(limitSilence(response, IDLE_TIMEOUT_MS), { objectMode: false });
       const reason = await readReason(response);
       throw new AppError('PACKAGE_DOWNLOAD', `personalization package: ${reason}`);
     },
-    async postEvents(batch) {
+    /** @returns the HTTP status */
+    async postEvents(batch: readonly SignedInstallEvent[]): Promise<number> {
       const response = await send('POST', 'install/events', JSON.stringify(batch));
       response.resume();
       return response.statusCode ?? 0;
     },
   };
 }
+
+export type HostClient = ReturnType<typeof createHostClient>;
 
 /** Repeats a request without a connection or with status 5xx. */
 async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T> {

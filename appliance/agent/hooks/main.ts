@@ -36,18 +36,6 @@ export interface HookWorld {
   readonly architecture: string;
 }
 
-export interface HookBook {
-  readonly summary: string;
-  /** Stages and keys that installations ignore; a line each. */
-  readonly remarks: readonly string[];
-  has(stage: HookStage): boolean;
-  /**
-   * Runs the steps of one stage. @returns a sentence for the log
-   * @throws AppError HOOK_FAILED that names the step, except for an optional one
-   */
-  run(stage: HookStage, reporter: StageReporter): Promise<string>;
-}
-
 /** The entry of a separate bundle, which the agent loads only for hooks. */
 export interface HooksModule {
   readonly openHooks: typeof openHooks;
@@ -63,15 +51,20 @@ export function openHooks(
   documents: readonly HookDocument[],
   facts: InstallationFacts,
   world: HookWorld,
-): HookBook {
+) {
   const { stages, files, remarks } = readBook(documents, facts);
   const count = [...stages.values()].reduce((sum, steps) => sum + steps.length, 0);
   const sentinels = createSentinels(facts);
   return {
     summary: `${count} step(s) from ${files.join(', ')}`,
+    /** Stages and keys that installations ignore; a line each. */
     remarks,
-    has: (stage) => stages.has(stage),
-    run: async (stage, reporter) => {
+    has: (stage: HookStage): boolean => stages.has(stage),
+    /**
+     * Runs the steps of one stage. @returns a sentence for the log
+     * @throws AppError HOOK_FAILED that names the step, except for an optional one
+     */
+    run: async (stage: HookStage, reporter: StageReporter): Promise<string> => {
       const appliance = await world.openAppliance();
       await sentinels.raise(appliance.rootPath);
       const root = await prepareRoot(stage, world, appliance);
@@ -87,6 +80,8 @@ export function openHooks(
     },
   };
 }
+
+export type HookBook = ReturnType<typeof openHooks>;
 
 async function runSteps(
   steps: readonly OrderedStep[],

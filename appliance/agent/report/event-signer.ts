@@ -4,33 +4,29 @@ import { signEvent, signPath } from '#shared/secret/event-signature.ts';
 
 const KEY_BYTES = 32;
 
-/** Signs the agent's events, so that the host can tell them from a script's. */
-export interface EventSigner {
+/**
+ * Signs the agent's events, so that the host can tell them from a script's.
+ * INVARIANT: the key is only in this process' memory and in the first event, never in a file, an
+ * environment or an argument.
+ */
+export function createEventSigner() {
   /**
    * Sent in `agent-started`, the first event: the host trusts the first key, and only the agent has
    * run by that time.
    */
-  readonly keyHex: string;
-  /** Numbers and signs one event. Must be called once for each, in order. */
-  readonly sign: (event: InstallEvent) => SignedInstallEvent;
-  /** Returns the proof for a path that only the agent may read. */
-  readonly signPath: (path: string) => string;
-}
-
-/**
- * INVARIANT: the key is only in this process' memory and in the first event, never in a file, an
- * environment or an argument.
- */
-export function createEventSigner(): EventSigner {
   const keyHex = randomBytes(KEY_BYTES).toString('hex');
   let sequence = 0;
   return {
     keyHex,
-    sign: (event) => {
+    /** Numbers and signs one event. Must be called once for each, in order. */
+    sign: (event: InstallEvent): SignedInstallEvent => {
       sequence += 1;
       const body = JSON.stringify(event);
       return { sequence, body, mac: signEvent(keyHex, sequence, body) };
     },
-    signPath: (path) => signPath(keyHex, path),
+    /** Returns the proof for a path that only the agent may read. */
+    signPath: (path: string): string => signPath(keyHex, path),
   };
 }
+
+export type EventSigner = ReturnType<typeof createEventSigner>;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Context, Next } from 'koa';
+import type { Context, Middleware, Next } from 'koa';
 import { BUILD_HEADER } from '#shared/build/build-id.ts';
 import { OFFSET_HEADER } from '#shared/contract/metad-control.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -30,7 +30,7 @@ const KEPT_HEADERS = [
 ];
 
 /** Creates a middleware that forwards requests to the instance's node. */
-export function forwardToOwner(forwarding: Forwarding) {
+export function forwardToOwner(forwarding: Forwarding): Middleware {
   return async (context: Context, next: Next): Promise<void> => {
     const node = await ownerOf(context.path, forwarding);
     if (node === undefined) {

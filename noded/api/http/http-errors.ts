@@ -1,4 +1,4 @@
-import type { Context, Next } from 'koa';
+import type { Context, Middleware, Next } from 'koa';
 import { z } from 'zod';
 import type { ApiError } from '#shared/contract/api.ts';
 import { findUnusable } from '#shared/contract/unusable-text.ts';
@@ -54,7 +54,7 @@ export function describeApiError(error: AppError): ApiError {
  * Creates the middleware that turns every failure into an answer. Unexpected errors are logged, and
  * their text is not sent.
  */
-export function answerErrors(logger: Logger) {
+export function answerErrors(logger: Logger): Middleware {
   return async (context: Context, next: Next): Promise<void> => {
     try {
       await next();

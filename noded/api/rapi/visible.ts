@@ -19,21 +19,7 @@ export interface VisibleSources {
  * Shows the records that a user may see. For a user bound to instances, other instances and their
  * jobs do not exist.
  */
-export interface Visible {
-  instances(user: RapiUser): Promise<readonly InstanceInfo[]>;
-  /** Returns the instances in slices, as they arrive. */
-  instanceSlices(user: RapiUser): AsyncIterable<readonly InstanceInfo[]>;
-  instanceNames(user: RapiUser): Promise<readonly string[]>;
-  /** @throws AppError INSTANCE_NOT_FOUND */
-  instance(user: RapiUser, name: string): Promise<InstanceInfo>;
-  /** Returns the orphans; none for a user bound to instances. */
-  orphans(user: RapiUser): Promise<readonly ListedOrphan[]>;
-  jobs(user: RapiUser): Promise<readonly JobRecord[]>;
-  /** @throws AppError JOB_NOT_FOUND */
-  job(user: RapiUser, id: number): Promise<JobRecord>;
-}
-
-export function createVisible({ overview, index, jobs }: VisibleSources): Visible {
+export function createVisible({ overview, index, jobs }: VisibleSources) {
   const listFor = async ({ scope }: RapiUser): Promise<readonly IndexedInstance[]> =>
     (await index.list()).filter((each) => isWithin(scope, each));
   const filterJobs = async (
@@ -49,6 +35,7 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
       return holder !== undefined && isAbout(holder, job);
     });
   };
+  /** Returns the instances in slices, as they arrive. */
   const instanceSlices = async function* ({
     scope,
   }: RapiUser): AsyncGenerator<readonly InstanceInfo[]> {
@@ -56,17 +43,24 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
       yield slice.filter((each) => isWithin(scope, each));
   };
   return {
-    instances: async (user) => (await Array.fromAsync(instanceSlices(user))).flat(),
+    instances: async (user: RapiUser): Promise<readonly InstanceInfo[]> =>
+      (await Array.fromAsync(instanceSlices(user))).flat(),
     instanceSlices,
-    instanceNames: async (user) => (await listFor(user)).map(({ name }) => name),
-    instance: async ({ scope }, name) => {
+    instanceNames: async (user: RapiUser): Promise<readonly string[]> =>
+      (await listFor(user)).map(({ name }) => name),
+    /** @throws AppError INSTANCE_NOT_FOUND */
+    instance: async ({ scope }: RapiUser, name: string): Promise<InstanceInfo> => {
       const found = await overview.instance(name);
       if (!isWithin(scope, found)) throw noInstance(name);
       return found;
     },
-    orphans: async ({ scope }) => (scope === null ? overview.orphans() : []),
-    jobs: async (user) => filterJobs(user, await jobs.list()),
-    job: async (user, id) => {
+    /** Returns the orphans; none for a user bound to instances. */
+    orphans: async ({ scope }: RapiUser): Promise<readonly ListedOrphan[]> =>
+      scope === null ? overview.orphans() : [],
+    jobs: async (user: RapiUser): Promise<readonly JobRecord[]> =>
+      filterJobs(user, await jobs.list()),
+    /** @throws AppError JOB_NOT_FOUND */
+    job: async (user: RapiUser, id: number): Promise<JobRecord> => {
       const [job] = await filterJobs(user, [await jobs.get(id)]);
       if (job !== undefined) return job;
       throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
@@ -75,6 +69,8 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
     },
   };
 }
+
+export type Visible = ReturnType<typeof createVisible>;
 
 /**
  * Returns true if a job is about this instance, not an earlier one of the same name. Compares job

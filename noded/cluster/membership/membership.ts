@@ -5,31 +5,25 @@ import type { NodeRegistry } from '../../records/node-registry.ts';
 /**
  * Tells whether this node was removed from its cluster, which happens while it is disconnected. Its
  * names, addresses and MACs may belong to others now. So it must not change the store.
+ * @param publicKey of this node, in base64; null without a common store
  */
-export interface Membership {
-  /** Milliseconds since the epoch; null for a member. */
-  removedAtMs(): number | null;
-  /** Reads the store again. A removal is final. */
-  refresh(): Promise<void>;
-  /** @throws AppError NODE_REMOVED */
-  requireMember(): void;
-}
-
-/** @param publicKey of this node, in base64; null without a common store */
 export function createMembership(
   nodes: Pick<NodeRegistry, 'removedAtMs'>,
   publicKey: string | null,
   logger: Logger,
-): Membership {
+) {
   let removedAtMs: number | null = null;
   return {
-    removedAtMs: () => removedAtMs,
-    refresh: async () => {
+    /** Milliseconds since the epoch; null for a member. */
+    removedAtMs: (): number | null => removedAtMs,
+    /** Reads the store again. A removal is final. */
+    refresh: async (): Promise<void> => {
       if (publicKey === null || removedAtMs !== null) return;
       removedAtMs = await nodes.removedAtMs(publicKey);
       if (removedAtMs !== null) logger.error('node.removed', { removedAtMs });
     },
-    requireMember: () => {
+    /** @throws AppError NODE_REMOVED */
+    requireMember: (): void => {
       if (removedAtMs === null) return;
       throw new AppError('NODE_REMOVED', describeRemoval(removedAtMs), {
         details: { removedAtMs },
@@ -38,6 +32,8 @@ export function createMembership(
     },
   };
 }
+
+export type Membership = ReturnType<typeof createMembership>;
 
 export function describeRemoval(removedAtMs: number): string {
   return `this node was removed from its cluster at ${new Date(removedAtMs).toISOString()}`;

@@ -20,24 +20,6 @@ import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
 import type { EndedConnections } from '../../net/channel/end-connections.ts';
 import { memoryName, nodeNameOf } from './migration-target-contract.ts';
 
-/** A QEMU process that waits here for a guest that runs on another node. */
-export interface IncomingGuest {
-  /** Resolves when the QEMU process has ended and is cleaned up. */
-  readonly gone: Promise<unknown>;
-  /** Returns whether its node still has an open stream. */
-  isFed(): boolean;
-  /** @throws AppError NOT_FOUND */
-  openStream(name: string): Promise<Duplex>;
-  /** Resolves when all state has arrived. @throws AppError MIGRATION_FAILED */
-  whenWhole(signal: AbortSignal): Promise<void>;
-  /** Takes over the guest's state in metad. */
-  takeMetadata(handover: GuestHandover): Promise<void>;
-  /** Continues the guest, which now belongs to this node. May be repeated after a failure. */
-  welcome(): Promise<'goes-on' | 'lost'>;
-  /** Removes the guest, which does not belong to this node. */
-  refuse(): Promise<void>;
-}
-
 export type ExpectGuest = (
   instance: InstanceRecord,
   arrival: Pick<Arrival, 'pathOf'>,
@@ -108,11 +90,12 @@ async function startPaused(
   }
 }
 
+/** A QEMU process that waits here for a guest that runs on another node. */
 async function receive(
   { uuid, disks }: InstanceRecord,
   kept: KeptMachine,
   dependencies: ExpectGuestDependencies,
-): Promise<IncomingGuest> {
+) {
   const { runner, keeper, instances, metad, onLost } = dependencies;
   const { machine } = kept;
   const names = disks.map((_, index) => nodeNameOf(index));
@@ -137,9 +120,12 @@ async function receive(
   let whole: Promise<void> | undefined;
   let connections: readonly GuestConnection[] = [];
   return {
+    /** Resolves when the QEMU process has ended and is cleaned up. */
     gone: keeper.whenGone(uuid),
-    isFed: () => streams.size > 0,
-    openStream: (name) => {
+    /** Returns whether its node still has an open stream. */
+    isFed: (): boolean => streams.size > 0,
+    /** @throws AppError NOT_FOUND */
+    openStream: (name: string): Promise<Duplex> => {
       if (name === memoryName && memory !== undefined) {
         const stream = memory;
         memory = undefined;
@@ -149,15 +135,18 @@ async function receive(
         throw new AppError('NOT_FOUND', `no incoming guest is called '${name}'`);
       return Promise.resolve(keep(connect({ path: machine.pathOf(SOCKET), allowHalfOpen: true })));
     },
-    whenWhole: (signal) =>
+    /** Resolves when all state has arrived. @throws AppError MIGRATION_FAILED */
+    whenWhole: (signal: AbortSignal): Promise<void> =>
       (whole ??= machine.migration.endReceiving(signal).catch((error: unknown) => {
         throw signal.aborted || machine.isRunning() ? error : endedTooEarly(error);
       })),
-    takeMetadata: async (handover) => {
+    /** Takes over the guest's state in metad. */
+    takeMetadata: async (handover: GuestHandover): Promise<void> => {
       await metad.arrive(uuid, handover);
       ({ connections } = handover);
     },
-    welcome: async () => {
+    /** Continues the guest, which now belongs to this node. May be repeated after a failure. */
+    welcome: async (): Promise<'goes-on' | 'lost'> => {
       unused.destroy();
       const record = await instances.findByUuid(uuid);
       if (record === undefined) return 'goes-on';
@@ -169,12 +158,15 @@ async function receive(
       if (kept.kind === 'moving') onLost(uuid);
       return 'lost';
     },
-    refuse: async () => {
+    /** Removes the guest, which does not belong to this node. */
+    refuse: async (): Promise<void> => {
       unused.destroy();
       await keeper.kill(uuid);
     },
   };
 }
+
+export type IncomingGuest = Awaited<ReturnType<typeof receive>>;
 
 /** A guest with open connections only waits for its own timeouts. */
 function endConnections(

@@ -23,19 +23,6 @@ export interface Admission {
   withdraw(): void;
 }
 
-/** Tracks this node's room for instances and its reservations. */
-export interface NodeRoom {
-  candidate(): Promise<Candidate>;
-  /**
-   * Checks and reserves room without an await in between, so that two requests cannot both get the
-   * last of it.
-   * @throws AppError NO_ROOM
-   */
-  admit(wanted: Wanted, judging?: Judging): Promise<Admission>;
-  /** Reserves room for an instance that was put here explicitly, without a check. */
-  note(wanted: Wanted): Admission;
-}
-
 export interface NodeRoomDependencies {
   readonly nodeName: string;
   readonly owns: (node: string) => boolean;
@@ -57,6 +44,7 @@ interface Given {
 
 const NOTHING: Used = { memoryMiB: 0, diskBytes: 0 };
 
+/** Tracks this node's room for instances and its reservations. */
 export function createNodeRoom({
   nodeName,
   owns,
@@ -66,11 +54,12 @@ export function createNodeRoom({
   measureRoom,
   measureUse,
   isActive,
-}: NodeRoomDependencies): NodeRoom {
+}: NodeRoomDependencies) {
   const given = new Set<Given>();
   const forgetEnded = (): void => {
     for (const one of given) if (one.job !== null && !isActive(one.job)) given.delete(one);
   };
+  /** Reserves room for an instance that was put here explicitly, without a check. */
   const give = (wanted: Wanted): Admission => {
     forgetEnded();
     const one: Given = { wanted, job: null };
@@ -102,9 +91,14 @@ export function createNodeRoom({
     };
   };
   return {
-    candidate: async () => (await look())(),
+    candidate: async (): Promise<Candidate> => (await look())(),
     note: give,
-    admit: async (wanted, judging) => {
+    /**
+     * Checks and reserves room without an await in between, so that two requests cannot both get
+     * the last of it.
+     * @throws AppError NO_ROOM
+     */
+    admit: async (wanted: Wanted, judging?: Judging): Promise<Admission> => {
       const exclusive = exclusivePrefixes((await clusters.load()).tags ?? []);
       const candidate = (await look())();
       const reasons = judgeNode(candidate, wanted, exclusive, judging);
@@ -116,6 +110,8 @@ export function createNodeRoom({
     },
   };
 }
+
+export type NodeRoom = ReturnType<typeof createNodeRoom>;
 
 export function shareOf({ beparams, diskBytes, tags }: IndexedInstance): Share {
   return { memoryMiB: beparams.memoryMiB, vcpus: beparams.vcpus, diskBytes, tags };

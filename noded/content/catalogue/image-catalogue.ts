@@ -29,29 +29,6 @@ import { createImportedImages } from './imported-images.ts';
 import { keyOfKnown, withoutStrangers } from './known-checksums.ts';
 import { type CatalogueContent, readCatalogue } from './read-source.ts';
 
-/** Images by name, as this node knows them. Changes are serialized. */
-export interface ImageCatalogue {
-  /** Removes unfinished imports of an earlier daemon. @throws AppError RECORD_UNREADABLE */
-  settle(): Promise<void>;
-  list(): Promise<ImageInfo[]>;
-  catalogues(): Promise<CatalogueInfo[]>;
-  /**
-   * Resolves a name to an image with a checksum, which the publisher is asked for when the
-   * catalogue has none. When the publisher cannot be reached, its last answer is used as long as
-   * that image is cached.
-   * @throws AppError IMAGE_NOT_FOUND, CONFLICT, DOWNLOAD_FAILED, SIGNATURE_INVALID,
-   * CATALOGUE_INVALID
-   */
-  resolve(reference: string, signal: AbortSignal): Promise<ResolvedImage>;
-  import(request: ImportImage, signal: AbortSignal): Promise<void>;
-  /** Reads a catalogue and adds it. @throws AppError CONFLICT, CATALOGUE_INVALID */
-  add(name: string, source: string, signal: AbortSignal): Promise<void>;
-  /** Reads catalogues again. Unreadable ones stay unchanged and are reported. @throws AppError */
-  update(names: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Removes an imported image or a catalogue. @throws AppError IMAGE_NOT_FOUND */
-  remove(name: string): Promise<void>;
-}
-
 export interface ImageCatalogueOptions extends PublisherOptions {
   readonly file: string;
   readonly importedDir: string;
@@ -65,7 +42,8 @@ export interface ImageCatalogueOptions extends PublisherOptions {
 const MAX_CATALOGUES = 32;
 const MAX_IMPORTED = 1000;
 
-export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatalogue {
+/** Images by name, as this node knows them. Changes are serialized. */
+export function createImageCatalogue(options: ImageCatalogueOptions) {
   const { file, images, machine, clock } = options;
   const imported = createImportedImages(options.importedDir);
   const turns = new SerialQueue<'change'>();
@@ -129,10 +107,11 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
   ];
 
   return {
-    async settle() {
+    /** Removes unfinished imports of an earlier daemon. @throws AppError RECORD_UNREADABLE */
+    async settle(): Promise<void> {
       await load();
     },
-    async list() {
+    async list(): Promise<ImageInfo[]> {
       const now = await load();
       const named = all(now);
       const first = new Map<string, NamedImage>();
@@ -148,7 +127,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         })),
       );
     },
-    async catalogues() {
+    async catalogues(): Promise<CatalogueInfo[]> {
       return [
         {
           name: BUILT_IN,
@@ -166,7 +145,14 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         })),
       ];
     },
-    async resolve(reference, signal) {
+    /**
+     * Resolves a name to an image with a checksum, which the publisher is asked for when the
+     * catalogue has none. When the publisher cannot be reached, its last answer is used as long as
+     * that image is cached.
+     * @throws AppError IMAGE_NOT_FOUND, CONFLICT, DOWNLOAD_FAILED, SIGNATURE_INVALID,
+     * CATALOGUE_INVALID
+     */
+    async resolve(reference: string, signal: AbortSignal): Promise<ResolvedImage> {
       const now = await load();
       const named = findImage(reference, all(now));
       const { name, catalogue, source, user, minDiskBytes, format, cloudInit, verified } = describe(
@@ -204,7 +190,10 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         return { ...facts, checksum: known.checksum, verified, isOffline: true };
       }
     },
-    async import({ name, path, checksum, ...facts }, signal) {
+    async import(
+      { name, path, checksum, ...facts }: ImportImage,
+      signal: AbortSignal,
+    ): Promise<void> {
       const otherThan = (now: Catalogues): ImportedImage[] => {
         refuseTaken(name, now.catalogues, 'catalogue');
         const others = now.imported.filter((image) => image.name !== name);
@@ -233,7 +222,8 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         return { ...now, imported: [...others, image], spared };
       });
     },
-    async add(name, source, signal) {
+    /** Reads a catalogue and adds it. @throws AppError CONFLICT, CATALOGUE_INVALID */
+    async add(name: string, source: string, signal: AbortSignal): Promise<void> {
       if (name === BUILT_IN || name === IMPORTED)
         throw new AppError('CONFLICT', `a catalogue named '${name}' exists already`, {
           hint: 'Choose another name.',
@@ -252,7 +242,8 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         return { ...now, catalogues: [...now.catalogues, fresh] };
       });
     },
-    async update(names, signal) {
+    /** Reads catalogues again. Unreadable ones stay unchanged and are reported. @throws AppError */
+    async update(names: readonly string[], signal: AbortSignal): Promise<void> {
       const { catalogues } = await load();
       const unknown = names.find((name) => !catalogues.some((each) => each.name === name));
       if (unknown !== undefined) throw noCatalogue(unknown);
@@ -282,7 +273,8 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       if (first === undefined) return;
       throw others.length === 0 ? first.error : notUpdated(first, others);
     },
-    remove: (name) =>
+    /** Removes an imported image or a catalogue. @throws AppError IMAGE_NOT_FOUND */
+    remove: (name: string): Promise<void> =>
       change((now) => {
         const isNamed = (each: { readonly name: string }): boolean => each.name === name;
         if (!now.imported.some(isNamed) && !now.catalogues.some(isNamed)) throw noCatalogue(name);
@@ -294,6 +286,8 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       }),
   };
 }
+
+export type ImageCatalogue = ReturnType<typeof createImageCatalogue>;
 
 function useless(source: string, machine: Machine, { refused }: CatalogueContent): AppError {
   return new AppError(

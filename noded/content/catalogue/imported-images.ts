@@ -11,33 +11,14 @@ import { openLocalImage } from '../images/local-image.ts';
 
 const RESERVE_BYTES = 256 * MIB;
 
-/** Imported images: a file each, named by the SHA-256 of its content and never evicted. */
-export interface ImportedImages {
-  /**
-   * Copies a file of this node, sharing its blocks where the file system can. Disposing of the
-   * result removes the copy, unless it was kept.
-   * @throws AppError IMAGE_*, DISK_SPACE, DISK_FULL
-   */
-  take(path: string, checksum: Checksum | null, signal: AbortSignal): Promise<TakenCopy>;
-  readonly pathOf: (sha256: string) => string;
-  /**
-   * Removes all others, and left-overs of a killed daemon.
-   * @param listPaths further files that stay; called only when there are others
-   */
-  keepOnly(
-    sha256s: ReadonlySet<string>,
-    listPaths: () => Promise<ReadonlySet<string>>,
-  ): Promise<void>;
-  list(): Promise<string[]>;
-}
-
 export interface TakenCopy extends AsyncDisposable {
   readonly sha256: string;
   readonly sizeBytes: number;
   keep(): Promise<void>;
 }
 
-export function createImportedImages(dir: string): ImportedImages {
+/** Imported images: a file each, named by the SHA-256 of its content and never evicted. */
+export function createImportedImages(dir: string) {
   const pathOf = (sha256: string): string => join(dir, `sha256-${sha256}`);
   /** Unfinished copies, which `keepOnly` must not remove. */
   const halves = new Set<string>();
@@ -51,7 +32,12 @@ export function createImportedImages(dir: string): ImportedImages {
   };
   return {
     pathOf,
-    async take(path, checksum, signal) {
+    /**
+     * Copies a file of this node, sharing its blocks where the file system can. Disposing of the
+     * result removes the copy, unless it was kept.
+     * @throws AppError IMAGE_*, DISK_SPACE, DISK_FULL
+     */
+    async take(path: string, checksum: Checksum | null, signal: AbortSignal): Promise<TakenCopy> {
       await mkdir(dir, { recursive: true, mode: 0o700 });
       const name = `half-${randomUUID()}`;
       const half = join(dir, name);
@@ -85,7 +71,14 @@ export function createImportedImages(dir: string): ImportedImages {
         image.release();
       }
     },
-    async keepOnly(sha256s, listPaths) {
+    /**
+     * Removes all others, and left-overs of a killed daemon.
+     * @param listPaths further files that stay; called only when there are others
+     */
+    async keepOnly(
+      sha256s: ReadonlySet<string>,
+      listPaths: () => Promise<ReadonlySet<string>>,
+    ): Promise<void> {
       const wanted = new Set([...sha256s].map(pathOf));
       const found = (await names()).filter((name) => !wanted.has(join(dir, name)));
       if (found.length === 0) return;
@@ -95,10 +88,12 @@ export function createImportedImages(dir: string): ImportedImages {
         if (!paths.has(join(dir, name)) && !halves.has(name))
           await rm(join(dir, name), { force: true });
     },
-    list: async () =>
+    list: async (): Promise<string[]> =>
       (await names()).flatMap((name) => /^sha256-([0-9a-f]{64})$/.exec(name)?.[1] ?? []),
   };
 }
+
+export type ImportedImages = ReturnType<typeof createImportedImages>;
 
 async function requireRoom(dir: string, sizeBytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir);

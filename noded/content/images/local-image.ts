@@ -1,27 +1,20 @@
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isSameFile, pinFile, type PinnedFile } from '../../host/pinned-file.ts';
 
-/** A file that is used in place, with a check that it is unchanged. */
-export interface LocalImage {
-  /** Path of the open descriptor, so that a replaced file has no effect. */
-  readonly path: string;
-  readonly sizeBytes: number;
-  /** @throws AppError IMAGE_UNREADABLE */
-  verifyUnchanged(): Promise<void>;
-  release(): void;
-}
-
 /**
+ * A file that is used in place, with a check that it is unchanged.
  * Opens the file until it is released.
  * @throws AppError IMAGE_NOT_FOUND, IMAGE_UNREADABLE
  */
-export async function openLocalImage(path: string): Promise<LocalImage> {
+export async function openLocalImage(path: string) {
   const file = await openChecked(path);
   let isReleased = false;
   return {
+    /** Path of the open descriptor, so that a replaced file has no effect. */
     path: file.path,
     sizeBytes: Number(file.found.size),
-    async verifyUnchanged() {
+    /** @throws AppError IMAGE_UNREADABLE */
+    async verifyUnchanged(): Promise<void> {
       if (isSameFile(await file.handle.stat({ bigint: true }), file.found)) return;
       throw unreadable(
         path,
@@ -29,7 +22,7 @@ export async function openLocalImage(path: string): Promise<LocalImage> {
         'Leave the file unchanged, and reinstall.',
       );
     },
-    release() {
+    release(): void {
       if (isReleased) return;
       isReleased = true;
       // The file was only read, so that closing cannot lose data.
@@ -37,6 +30,8 @@ export async function openLocalImage(path: string): Promise<LocalImage> {
     },
   };
 }
+
+export type LocalImage = Awaited<ReturnType<typeof openLocalImage>>;
 
 async function openChecked(path: string): Promise<PinnedFile> {
   let file: PinnedFile;

@@ -71,34 +71,15 @@ export interface UnfinishedExport extends AsyncDisposable {
   finish(record: ExportRecord): Promise<string>;
 }
 
-/**
- * Keeps exports below `srv/ganeti/export`, one directory per instance as in Ganeti. Only root can
- * open them.
- */
-export interface ExportStore {
-  list(): Promise<readonly ExportInfo[]>;
-  /**
-   * @param source name or absolute directory
-   * @throws AppError EXPORT_NOT_FOUND, EXPORT_INVALID, DISK_IN_USE while a dump is being written
-   */
-  load(source: string): Promise<LoadedExport>;
-  begin(name: string): Promise<UnfinishedExport>;
-  /** Checks that an export exists, importable or not. @throws AppError EXPORT_NOT_FOUND */
-  check(name: string): Promise<void>;
-  /** @throws AppError EXPORT_NOT_FOUND */
-  remove(name: string): Promise<void>;
-  /**
-   * Removes exports that an interrupted daemon left unfinished, and restores those it was
-   * replacing.
-   */
-  sweep(): Promise<void>;
-}
-
 export const dumpFileOf = (disk: number): string => `disk${disk}.snap`;
 
 export const wholeFileOf = (disk: number): string => `disk${disk}.raw.zst`;
 
-export function createExportStore(directory: string): ExportStore {
+/**
+ * Keeps exports below `srv/ganeti/export`, one directory per instance as in Ganeti. Only root can
+ * open them.
+ */
+export function createExportStore(directory: string) {
   const pathOf = (name: string): string => join(directory, name);
   /**
    * Returns an export's path. After a failed replacement and a failed restoration, it is still
@@ -108,6 +89,10 @@ export function createExportStore(directory: string): ExportStore {
     const isAside = findAside(await namesIn(directory)).includes(name);
     return pathOf(isAside ? name + REPLACED : name);
   };
+  /**
+   * @param source name or absolute directory
+   * @throws AppError EXPORT_NOT_FOUND, EXPORT_INVALID, DISK_IN_USE while a dump is being written
+   */
   const load = async (source: string): Promise<LoadedExport> => {
     if (!isAbsolute(source) && !instanceName.safeParse(source).success)
       throw notFound(source, directory);
@@ -129,6 +114,7 @@ export function createExportStore(directory: string): ExportStore {
       pin: () => pinDumps(path, dumps, () => openFolder(path, source, directory)),
     };
   };
+  /** Checks that an export exists, importable or not. @throws AppError EXPORT_NOT_FOUND */
   const check = async (name: string): Promise<void> => {
     const names = await namesIn(directory);
     const isThere = names.includes(name) || findAside(names).includes(name);
@@ -137,12 +123,12 @@ export function createExportStore(directory: string): ExportStore {
   return {
     load,
     check,
-    list: async () => {
+    list: async (): Promise<readonly ExportInfo[]> => {
       const all = await namesIn(directory);
       const names = [...all.filter((name) => !isUnderWork(name)), ...findAside(all)].sort();
       return Promise.all(names.map(async (name) => describe(name, await placeOf(name), load)));
     },
-    begin: async (name) => {
+    begin: async (name: string): Promise<UnfinishedExport> => {
       const path = pathOf(name + UNFINISHED);
       await rm(path, { recursive: true, force: true });
       await makeDirectoryDurably(directory, 0o700);
@@ -151,7 +137,8 @@ export function createExportStore(directory: string): ExportStore {
       await mkdir(path, { mode: 0o700 });
       return unfinished(path, pathOf(name));
     },
-    remove: async (name) => {
+    /** @throws AppError EXPORT_NOT_FOUND */
+    remove: async (name: string): Promise<void> => {
       await check(name);
       // After the rename, the name has a complete export or none, even if the daemon is killed.
       await rm(pathOf(name + REPLACED), { recursive: true, force: true });
@@ -165,7 +152,11 @@ export function createExportStore(directory: string): ExportStore {
         await rm(path, { recursive: true, force: true });
       await syncPath(directory);
     },
-    sweep: async () => {
+    /**
+     * Removes exports that an interrupted daemon left unfinished, and restores those it was
+     * replacing.
+     */
+    sweep: async (): Promise<void> => {
       const names = await namesIn(directory);
       for (const name of names) {
         if (name.endsWith(UNFINISHED)) await rm(pathOf(name), { recursive: true, force: true });
@@ -176,6 +167,8 @@ export function createExportStore(directory: string): ExportStore {
     },
   };
 }
+
+export type ExportStore = ReturnType<typeof createExportStore>;
 
 function unfinished(path: string, finalPath: string): UnfinishedExport {
   return {

@@ -21,26 +21,10 @@ export interface OrphansDependencies {
 }
 
 /** Manages running instances of this node without a record. */
-export interface Orphans {
-  list(): readonly Orphan[];
-  /** @param name its last name, or its UUID @throws AppError CONFLICT for an ambiguous name */
-  find(name: string): KeptMachine | undefined;
-  /** Adopts an orphan whose record is present. @returns whether it is present */
-  takeOver(uuid: string): Promise<boolean>;
-  /**
-   * Adopts all orphans with a record, after the store returned or a record was restored.
-   * @param level of log entries for failures
-   */
-  takeOverAll(level: 'warn' | 'debug'): Promise<void>;
-  /** Marks instances as orphans whose record is missing or names another node. */
-  noticeLost(): Promise<void>;
-  /** @see powerOff */
-  powerOff(orphan: KeptMachine, timeoutS: number, context: JobContext): Promise<void>;
-}
-
-export function createOrphans(dependencies: OrphansDependencies): Orphans {
+export function createOrphans(dependencies: OrphansDependencies) {
   const { instances, keeper, views, owns, logger } = dependencies;
   const all = (): readonly KeptMachine[] => keeper.list().filter(({ isOrphan }) => isOrphan);
+  /** Adopts an orphan whose record is present. @returns whether it is present */
   const takeOver = async (uuid: string): Promise<boolean> => {
     const instance = await instances.findByUuid(uuid);
     if (instance === undefined || !owns(instance.primaryNode)) return false;
@@ -52,14 +36,15 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
     return true;
   };
   return {
-    list: () =>
+    list: (): readonly Orphan[] =>
       all().map(({ machine, instanceName, device }) => ({
         uuid: machine.uuid,
         name: instanceName,
         pid: machine.pid,
         tap: device,
       })),
-    find: (name) => {
+    /** @param name its last name, or its UUID @throws AppError CONFLICT for an ambiguous name */
+    find: (name: string): KeptMachine | undefined => {
       const found = all().filter(
         ({ machine, instanceName }) => machine.uuid === name || instanceName === name,
       );
@@ -72,7 +57,8 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
       });
     },
     takeOver,
-    noticeLost: async () => {
+    /** Marks instances as orphans whose record is missing or names another node. */
+    noticeLost: async (): Promise<void> => {
       for (const { machine, kind, isOrphan, instanceName } of keeper.list()) {
         if (isOrphan || kind !== 'run') continue;
         const record = await instances.findByUuid(machine.uuid);
@@ -81,8 +67,14 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
         logger.error('machine.orphan', { machine: machine.uuid, instance: instanceName });
       }
     },
-    powerOff: (orphan, timeoutS, context) => powerOff(orphan, timeoutS, dependencies, context),
-    takeOverAll: async (level) => {
+    /** @see powerOff */
+    powerOff: (orphan: KeptMachine, timeoutS: number, context: JobContext): Promise<void> =>
+      powerOff(orphan, timeoutS, dependencies, context),
+    /**
+     * Adopts all orphans with a record, after the store returned or a record was restored.
+     * @param level of log entries for failures
+     */
+    takeOverAll: async (level: 'warn' | 'debug'): Promise<void> => {
       for (const { machine } of all()) {
         try {
           await takeOver(machine.uuid);
@@ -94,6 +86,8 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
     },
   };
 }
+
+export type Orphans = ReturnType<typeof createOrphans>;
 
 /**
  * Reads the copy of a record beside a QEMU process, for this node. It may be outdated, so it is

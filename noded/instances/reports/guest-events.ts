@@ -15,21 +15,10 @@ export interface EarlyListening {
 }
 
 /** Dispatches guests' events to subscribers, by instance. */
-export interface GuestEvents {
-  /** @returns a function that ends the subscription */
-  subscribe(uuid: string, listener: Listener): () => void;
-  /**
-   * Keeps a guest's events until a listener takes them: a guest may report before the start of its
-   * machine returns. Drops the oldest above the limit.
-   * @returns `handOver` passes the events to a listener in order; `stop` drops them
-   */
-  listenEarly(uuid: string): EarlyListening;
-  dispatch(event: MetadEvent): void;
-}
-
-export function createGuestEvents(): GuestEvents {
+export function createGuestEvents() {
   const byInstance = new Map<string, Set<Listener>>();
-  const subscribe: GuestEvents['subscribe'] = (uuid, listener) => {
+  /** @returns a function that ends the subscription */
+  const subscribe = (uuid: string, listener: Listener): (() => void) => {
     const listeners = byInstance.get(uuid) ?? new Set();
     byInstance.set(uuid, listeners);
     listeners.add(listener);
@@ -40,7 +29,12 @@ export function createGuestEvents(): GuestEvents {
   };
   return {
     subscribe,
-    listenEarly: (uuid) => {
+    /**
+     * Keeps a guest's events until a listener takes them: a guest may report before the start of
+     * its machine returns. Drops the oldest above the limit.
+     * @returns `handOver` passes the events to a listener in order; `stop` drops them
+     */
+    listenEarly: (uuid: string): EarlyListening => {
       const early: Parameters<Listener>[] = [];
       let bytes = 0;
       const stop = subscribe(uuid, (...heard) => {
@@ -60,12 +54,14 @@ export function createGuestEvents(): GuestEvents {
         },
       };
     },
-    dispatch: (event) => {
+    dispatch: (event: MetadEvent): void => {
       for (const listener of byInstance.get(event.instance) ?? [])
         listener(event.event, event.sequence);
     },
   };
 }
+
+export type GuestEvents = ReturnType<typeof createGuestEvents>;
 
 function sizeOf([event]: Parameters<Listener>): number {
   return EVENT_BYTES + JSON.stringify(event).length;

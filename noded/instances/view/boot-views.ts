@@ -31,43 +31,7 @@ export interface BootViewsDependencies {
  * Renders the boot files for machines that boot from their channels, with each view. Nothing is
  * stored.
  */
-export interface BootViews {
-  /** Refuses an unusable BootEnv before anything changes. @throws AppError VALIDATION, BOOTENV_* */
-  check(
-    instance: NewInstance | InstanceRecord,
-    secrets: JobSecrets,
-    signal: AbortSignal,
-  ): Promise<void>;
-  /**
-   * Returns the boot of a machine that is about to start.
-   * @throws AppError BOOTENV_*, of the store
-   */
-  forStart(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
-  /**
-   * Returns the next boot of a running guest. If rendering fails, the guest keeps its last boot;
-   * metad may still have the one from an earlier daemon.
-   * @throws AppError of the store
-   */
-  forRun(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | 'kept' | undefined>;
-  /**
-   * Returns the guest's last boot without rendering, for an unchanged instance. Rendering is left
-   * to its next start and to changes of its record.
-   */
-  asGiven(instance: InstanceRecord): Promise<ViewBoot | 'kept' | undefined>;
-  /** Returns the boot of an installation. @throws AppError BOOTENV_* */
-  forInstall(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
-  /**
-   * Returns true if an installation by this BootEnv reports nothing, so that a power-off means
-   * success.
-   */
-  isSilent(instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean>;
-  /** Returns the boot of the present run; null for a guest that boots its disk. */
-  state(uuid: string): RunningBootEnv | null;
-  /** Must be called when the machine ends. */
-  forget(uuid: string): void;
-}
-
-export function createBootViews(dependencies: BootViewsDependencies): BootViews {
+export function createBootViews(dependencies: BootViewsDependencies) {
   const { sources, trees, logger, askTimeoutMs = ASK_TIMEOUT_MS } = dependencies;
   const given = new GivenBoots();
 
@@ -126,7 +90,15 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     trees.offer(uuid, last.source);
     return last.view;
   };
-  const forRun: BootViews['forRun'] = async (instance, secrets) => {
+  /**
+   * Returns the next boot of a running guest. If rendering fails, the guest keeps its last boot;
+   * metad may still have the one from an earlier daemon.
+   * @throws AppError of the store
+   */
+  const forRun = async (
+    instance: InstanceRecord,
+    secrets: JobSecrets,
+  ): Promise<ViewBoot | 'kept' | undefined> => {
     const name = nameOf(instance);
     if (name === null) return undefined;
     try {
@@ -141,12 +113,24 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
   };
   return {
     forRun,
-    asGiven: async (instance) => {
+    /**
+     * Returns the guest's last boot without rendering, for an unchanged instance. Rendering is left
+     * to its next start and to changes of its record.
+     */
+    asGiven: async (instance: InstanceRecord): Promise<ViewBoot | 'kept' | undefined> => {
       const known = given.state(instance.uuid);
       const isOfIt = known !== null && known.name === nameOf(instance);
       return isOfIt ? giveAgain(instance.uuid) : forRun(instance, noSecrets);
     },
-    check: async (instance, secrets, signal) => {
+    /**
+     * Refuses an unusable BootEnv before anything changes.
+     * @throws AppError VALIDATION, BOOTENV_*
+     */
+    check: async (
+      instance: NewInstance | InstanceRecord,
+      secrets: JobSecrets,
+      signal: AbortSignal,
+    ): Promise<void> => {
       refuseUnbootableEnv(instance);
       const name = installingBootEnv(instance) ?? bootEnvOfRun(instance);
       if (name === null) return;
@@ -172,31 +156,50 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
         ended.abort();
       }
     },
-    forStart: async (instance, secrets) => {
+    /**
+     * Returns the boot of a machine that is about to start.
+     * @throws AppError BOOTENV_*, of the store
+     */
+    forStart: async (
+      instance: InstanceRecord,
+      secrets: JobSecrets,
+    ): Promise<ViewBoot | undefined> => {
       const name = nameOf(instance);
       return name === null ? undefined : render(name, instance, secrets);
     },
-    forInstall: async (instance, secrets) => {
+    /** Returns the boot of an installation. @throws AppError BOOTENV_* */
+    forInstall: async (
+      instance: InstanceRecord,
+      secrets: JobSecrets,
+    ): Promise<ViewBoot | undefined> => {
       const name = installingBootEnv(instance);
       if (name === null) return undefined;
       const { view, source } = await make(name, instance, secrets);
       trees.offer(instance.uuid, source);
       return view;
     },
-    isSilent: async (instance) => {
+    /**
+     * Returns true if an installation by this BootEnv reports nothing, so that a power-off means
+     * success.
+     */
+    isSilent: async (instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean> => {
       const name = installingBootEnv(instance);
       if (name === null) return false;
       const bootEnv = await sources.clusters.loadBootEnv(name);
       if (bootEnv === undefined) throw await bootEnvNotFound(name, sources.clusters);
       return bootEnv.Meta['report'] === 'none';
     },
-    state: (uuid) => given.state(uuid),
-    forget: (uuid) => {
+    /** Returns the boot of the present run; null for a guest that boots its disk. */
+    state: (uuid: string): RunningBootEnv | null => given.state(uuid),
+    /** Must be called when the machine ends. */
+    forget: (uuid: string): void => {
       given.forget(uuid);
       trees.forget(uuid);
     },
   };
 }
+
+export type BootViews = ReturnType<typeof createBootViews>;
 
 function noKernel(name: string): AppError {
   return new AppError('BOOTENV_INVALID', `BootEnv ${name} has no Kernel for amd64`, {

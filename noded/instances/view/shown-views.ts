@@ -19,20 +19,7 @@ export interface ShownViewsDependencies {
 }
 
 /** Publishes the views of this node's machines to metad, each newer than the last. */
-export interface ShownViews {
-  /**
-   * Continues above metad's last revision. metad refuses older views, as after the clock was set
-   * back.
-   */
-  continueRevisions(lastRevision: number): void;
-  /** @param isUp false for a machine that is about to start */
-  publish(uuid: string, device: string, makeView: MakeView, isUp?: boolean): Promise<void>;
-  drop(uuid: string): Promise<void>;
-  /** Returns the secrets that the guest cannot read because their values are lost. */
-  lostSecrets(uuid: string): readonly string[];
-}
-
-export function createShownViews(dependencies: ShownViewsDependencies): ShownViews {
+export function createShownViews(dependencies: ShownViewsDependencies) {
   const { metad, boots, logger, clock } = dependencies;
   // One at a time per instance: metad would refuse a late view as older.
   const publishing = new SerialQueue<string>();
@@ -44,10 +31,20 @@ export function createShownViews(dependencies: ShownViewsDependencies): ShownVie
     if (!isKnown && names.length > 0) logger.warn('secrets.lost', { instance: name, names });
   };
   return {
-    continueRevisions: (lastRevision) => {
+    /**
+     * Continues above metad's last revision. metad refuses older views, as after the clock was set
+     * back.
+     */
+    continueRevisions: (lastRevision: number): void => {
       last = Math.max(last, lastRevision);
     },
-    publish: (uuid, device, makeView, isUp = true) =>
+    /** @param isUp false for a machine that is about to start */
+    publish: (
+      uuid: string,
+      device: string,
+      makeView: MakeView,
+      isUp: boolean = true,
+    ): Promise<void> =>
       publishing.run(uuid, async () => {
         last = Math.max(last + 1, clock.now());
         let isShown = false;
@@ -59,8 +56,9 @@ export function createShownViews(dependencies: ShownViewsDependencies): ShownVie
           boots.settle(uuid, isShown);
         }
       }),
-    lostSecrets: (uuid) => lost.get(uuid) ?? [],
-    drop: async (uuid) => {
+    /** Returns the secrets that the guest cannot read because their values are lost. */
+    lostSecrets: (uuid: string): readonly string[] => lost.get(uuid) ?? [],
+    drop: async (uuid: string): Promise<void> => {
       lost.delete(uuid);
       try {
         await metad.deleteView(uuid);
@@ -73,3 +71,5 @@ export function createShownViews(dependencies: ShownViewsDependencies): ShownVie
     },
   };
 }
+
+export type ShownViews = ReturnType<typeof createShownViews>;

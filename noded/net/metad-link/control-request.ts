@@ -21,22 +21,12 @@ export interface ControlAnswer {
   readonly body: Buffer;
 }
 
-export interface ControlChannel {
-  /** Returns the whole answer. @throws AppError METAD_UNAVAILABLE, or the signal's reason */
-  ask(request: ControlRequest): Promise<ControlAnswer>;
-  /** Returns the answer before its body. */
-  stream(request: ControlRequest): Promise<IncomingMessage>;
-  /** Upgrades to a raw stream, or returns the answer that refuses it. */
-  upgrade(request: ControlRequest): Promise<Duplex | ControlAnswer>;
-  close(): void;
-}
-
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** Larger than any leaf of a tree or queue. metad must not exhaust this daemon's memory. */
 const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** Speaks HTTP on a unix socket. */
-export function createControlChannel(socketPath: string): ControlChannel {
+export function createControlChannel(socketPath: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const onSocket = ({ timeoutMs = DEFAULT_TIMEOUT_MS, headers, ...options }: ControlRequest) => ({
     ...options,
@@ -45,20 +35,25 @@ export function createControlChannel(socketPath: string): ControlChannel {
     idleTimeoutMs: timeoutMs,
   });
   return {
-    stream: (options) =>
+    /** Returns the answer before its body. */
+    stream: (options: ControlRequest): Promise<IncomingMessage> =>
       reaching(options, () => requestOverSocket({ ...onSocket(options), agent })),
-    upgrade: (options) =>
+    /** Upgrades to a raw stream, or returns the answer that refuses it. */
+    upgrade: (options: ControlRequest): Promise<Duplex | ControlAnswer> =>
       reaching(options, async () => {
         const upgraded = await upgradeOverSocket(onSocket(options));
         return upgraded.kind === 'raw' ? upgraded.socket : readAnswer(upgraded.answer);
       }),
-    ask: (options) =>
+    /** Returns the whole answer. @throws AppError METAD_UNAVAILABLE, or the signal's reason */
+    ask: (options: ControlRequest): Promise<ControlAnswer> =>
       reaching(options, async () =>
         readAnswer(await requestOverSocket({ ...onSocket(options), agent })),
       ),
-    close: () => agent.destroy(),
+    close: (): void => agent.destroy(),
   };
 }
+
+export type ControlChannel = ReturnType<typeof createControlChannel>;
 
 async function readAnswer(answer: IncomingMessage): Promise<ControlAnswer> {
   const body = await collect(answer, MAX_ANSWER_BYTES);

@@ -73,25 +73,10 @@ export function requireDnsmasq(): void {
 /**
  * Runs the DHCP and DNS server of one network, with its own folder and its own user. The process
  * outlives this one, which finds it again by its identity file.
- */
-export interface Dnsmasq {
-  /**
-   * Starts dnsmasq unless it runs, and gives it these guests.
-   * @returns whether it had to be started
-   * @throws AppError HOST_PREREQUISITE, NETWORK_SETUP
-   */
-  ensure(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<boolean>;
-  /** Ends dnsmasq and keeps its files. */
-  stop(): Promise<void>;
-  /** Ends dnsmasq and removes its files. */
-  remove(): Promise<void>;
-}
-
-/**
  * @param dir its last part is the bridge's name
  * @param uid of a user that runs nothing else
  */
-export function createDnsmasq(dir: string, uid: number): Dnsmasq {
+export function createDnsmasq(dir: string, uid: number) {
   const bridge = basename(dir);
   const files: DnsmasqFiles = {
     identity: join(dir, 'stat'),
@@ -151,6 +136,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
       await delay(LOOK_MS);
     }
   };
+  /** Ends dnsmasq and keeps its files. */
   const stop = async (): Promise<void> => {
     const alive = findAlive();
     if (alive !== undefined) await end(alive);
@@ -165,7 +151,12 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     writeFileSync(files.leases, dropForeignLeases(readLeases(), guests));
   };
   return {
-    ensure: async (network, guests) => {
+    /**
+     * Starts dnsmasq unless it runs, and gives it these guests.
+     * @returns whether it had to be started
+     * @throws AppError HOST_PREREQUISITE, NETWORK_SETUP
+     */
+    ensure: async (network: NatNetwork, guests: readonly NetworkGuest[]): Promise<boolean> => {
       await prepare();
       const isChanged = [
         write(files.reservations, formatReservations(guests)),
@@ -181,12 +172,15 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
       return alive === undefined;
     },
     stop,
-    remove: async () => {
+    /** Ends dnsmasq and removes its files. */
+    remove: async (): Promise<void> => {
       await stop();
       rmSync(dir, { recursive: true, force: true });
     },
   };
 }
+
+export type Dnsmasq = ReturnType<typeof createDnsmasq>;
 
 async function end(process: ProcessIdentity): Promise<void> {
   if (await endProcess(process, { askMs: STOP_TIMEOUT_MS, killMs: KILL_TIMEOUT_MS })) return;

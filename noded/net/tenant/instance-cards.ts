@@ -9,16 +9,6 @@ import type { GuestCard } from './nat-guests.ts';
 import { isNatBridge } from './nat-names.ts';
 import { requireConnected } from '../../records/place-nics.ts';
 
-/** Opens NICs with a TAP on a bridge. */
-export interface InstanceCards {
-  /** Checks everything that can be refused before the NIC is opened. @throws AppError */
-  check(nic: InstanceNic): Promise<void>;
-  /** @throws AppError HOST_PREREQUISITE, NETWORK_SETUP, NOT_FOUND, CONFLICT */
-  open(nic: InstanceNic, instanceName: string): Promise<ChannelTap>;
-  /** Forgets NICs whose TAPs disappeared. Never rejects. */
-  tidy(): Promise<void>;
-}
-
 export interface InstanceCardsOptions {
   readonly nodeName: string;
   readonly loadNetwork: (name: string) => Promise<NetworkRecord>;
@@ -34,7 +24,8 @@ export interface NatCards {
   requireSound(network: string): void;
 }
 
-export function createInstanceCards(options: InstanceCardsOptions): InstanceCards {
+/** Opens NICs with a TAP on a bridge. */
+export function createInstanceCards(options: InstanceCardsOptions) {
   const { nodeName, loadNetwork, nat } = options;
   const find = async (
     name: string,
@@ -45,23 +36,31 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
     return { network, connection };
   };
   return {
-    check: async ({ mode, link, networkName }) => {
+    /** Checks everything that can be refused before the NIC is opened. @throws AppError */
+    check: async ({ mode, link, networkName }: InstanceNic): Promise<void> => {
       if (mode !== 'bridged') return;
       if (networkName === undefined) return requireLink(link ?? DEFAULT_LINK);
       const { connection } = await find(networkName);
       if (connection.mode === 'bridged') requireLink(connection.link);
       else nat.requireSound(networkName);
     },
-    open: async ({ uuid, mac, ip, link, networkName, reach }, name) => {
+    /** @throws AppError HOST_PREREQUISITE, NETWORK_SETUP, NOT_FOUND, CONFLICT */
+    open: async (
+      { uuid, mac, ip, link, networkName, reach }: InstanceNic,
+      name: string,
+    ): Promise<ChannelTap> => {
       if (networkName === undefined) return openLinked(link ?? DEFAULT_LINK);
       const { network, connection } = await find(networkName);
       if (connection.mode === 'bridged') return openLinked(connection.link);
       if (ip === null) throw new Error(`a NIC of ${name} has no address`);
       return nat.openCard(network, { uuid, mac, ip, name, network: networkName, reach });
     },
-    tidy: () => nat.tidy(),
+    /** Forgets NICs whose TAPs disappeared. Never rejects. */
+    tidy: (): Promise<void> => nat.tidy(),
   };
 }
+
+export type InstanceCards = ReturnType<typeof createInstanceCards>;
 
 /**
  * Refuses a link that is no bridge or belongs to a NAT network. Such a bridge is reserved for NICs

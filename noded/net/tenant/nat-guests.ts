@@ -14,20 +14,6 @@ export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
   readonly reach?: NicReach | undefined;
 }
 
-/** Knows the guests of the TAPs of NAT networks. */
-export interface NatGuests {
-  /** TAPs with a known guest. */
-  devices(): readonly string[];
-  /**
-   * Finds the guests of the existing TAPs, and adds the arriving guest.
-   * @throws AppError when a TAP was not opened by this daemon and the records cannot be read
-   */
-  settle(
-    links: readonly HostLink[],
-    arriving: NetworkGuest | undefined,
-  ): Promise<readonly NetworkGuest[]>;
-}
-
 export interface NatGuestsOptions {
   readonly names: NatNames;
   /** Lists NICs of this node's instances. Called when a TAP was not opened by this daemon. */
@@ -35,7 +21,8 @@ export interface NatGuestsOptions {
   readonly logger: Logger;
 }
 
-export function createNatGuests({ names, listCards, logger }: NatGuestsOptions): NatGuests {
+/** Knows the guests of the TAPs of NAT networks. */
+export function createNatGuests({ names, listCards, logger }: NatGuestsOptions) {
   const known = new Map<string, NetworkGuest>();
   const recognize = async (strangers: Set<string>): Promise<void> => {
     const cards = await listCards();
@@ -52,8 +39,16 @@ export function createNatGuests({ names, listCards, logger }: NatGuestsOptions):
     for (const device of strangers) logger.warn('nat.stranger', { device });
   };
   return {
-    devices: () => [...known.keys()],
-    settle: async (links, arriving) => {
+    /** TAPs with a known guest. */
+    devices: (): readonly string[] => [...known.keys()],
+    /**
+     * Finds the guests of the existing TAPs, and adds the arriving guest.
+     * @throws AppError when a TAP was not opened by this daemon and the records cannot be read
+     */
+    settle: async (
+      links: readonly HostLink[],
+      arriving: NetworkGuest | undefined,
+    ): Promise<readonly NetworkGuest[]> => {
       const taps = links.map(({ name }) => name).filter((name) => name.startsWith(names.tapPrefix));
       for (const device of known.keys()) if (!taps.includes(device)) known.delete(device);
       const strangers = new Set(taps).difference(known);
@@ -63,6 +58,8 @@ export function createNatGuests({ names, listCards, logger }: NatGuestsOptions):
     },
   };
 }
+
+export type NatGuests = ReturnType<typeof createNatGuests>;
 
 /**
  * Refuses a NIC whose port would take the place of another port of its bridge. Call it before the

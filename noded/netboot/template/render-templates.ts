@@ -46,15 +46,6 @@ export function checkTemplate(source: TemplateSource, maxSteps: number): void {
   placed(source, () => parseTemplate(source, check, spend));
 }
 
-export interface TemplateSet {
-  /** Whether the set has a template of this name, without definitions of others. */
-  readonly has: (name: string) => boolean;
-  /** Renders a template with a value. @throws TemplateError */
-  readonly render: (name: string, dot: Value) => string;
-  /** Renders a text that is not in the set. @throws TemplateError */
-  readonly renderText: (name: string, text: string, dot: Value) => string;
-}
-
 export interface TemplateLimits {
   /** Steps of all renderings of the set together. A million take a second in the worst case. */
   readonly maxSteps: number;
@@ -69,7 +60,7 @@ export interface TemplateLimits {
 export function createTemplateSet(
   texts: ReadonlyMap<string, string>,
   { maxSteps, maxBytes }: TemplateLimits,
-): TemplateSet {
+) {
   const parsed = new Map<string, ParsedTemplate>();
   const own = new Set<string>();
   const values = new Map<string, ParsedText>();
@@ -118,20 +109,25 @@ export function createTemplateSet(
   };
   const surroundings = { functions, lookUp, parse, spend, maxBytes };
   return {
-    has: (name) => texts.has(name),
-    render: (name, dot) =>
+    /** Whether the set has a template of this name, without definitions of others. */
+    has: (name: string): boolean => texts.has(name),
+    /** Renders a template with a value. @throws TemplateError */
+    render: (name: string, dot: Value): string =>
       placed({ name, text: '' }, () => {
         const template = lookUp(name);
         if (!template) throw new CallError(`template '${name}' does not exist`);
         return evaluateTemplate(template, dot, surroundings);
       }),
-    renderText: (name, text, dot) =>
+    /** Renders a text that is not in the set. @throws TemplateError */
+    renderText: (name: string, text: string, dot: Value): string =>
       placed({ name, text: '' }, () => {
         const { template, definitions } = parse(name, text);
         return evaluateTemplate(template, dot, withDefinitions(surroundings, definitions));
       }),
   };
 }
+
+export type TemplateSet = ReturnType<typeof createTemplateSet>;
 
 /** Assigns an error without a place to the whole text. @throws TemplateError */
 function placed<Result>(source: TemplateSource, run: () => Result): Result {

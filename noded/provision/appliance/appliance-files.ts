@@ -35,25 +35,6 @@ export interface ApplianceFilesOptions {
   readonly builderEnvironment: Readonly<Record<string, string>>;
 }
 
-/** The appliances of this node, by name: the built one and the imported ones. */
-export interface ApplianceFiles {
-  /**
-   * Reads the manifest and compares the checksums of all files with it.
-   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT; VALIDATION for an imported appliance
-   * that cannot run on this host
-   */
-  verify(name: string): Promise<Appliance>;
-  /** Returns the memory of the appliance by its manifest; the default without a manifest. */
-  memoryMiB(name: string): Promise<number>;
-  /** Returns the names of its own hooks by its manifest; none without a readable manifest. */
-  hooksOf(name: string): Promise<readonly string[]>;
-  /**
-   * Verifies the appliance. Builds it first when the built one is missing or damaged. An imported
-   * appliance is never replaced.
-   */
-  ensure(name: string, context: JobContext): Promise<Appliance>;
-}
-
 /** Memory of an appliance that is not built yet. */
 const USUAL_MEMORY_MIB = 512;
 /** Folder of an appliance, and the hint when it is missing or damaged. */
@@ -67,7 +48,8 @@ interface Place {
 const ANOTHER = 'Choose another appliance with gnt-appliance use NAME or --appliance NAME';
 const REBUILD_HINT = 'Build an intact one: gnt-appliance build';
 
-export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceFiles {
+/** The appliances of this node, by name: the built one and the imported ones. */
+export function createApplianceFiles(options: ApplianceFilesOptions) {
   const placeOf = (name: string): Place =>
     name === BUILT_APPLIANCE
       ? { dir: options.dir, hint: REBUILD_HINT, imported: null }
@@ -76,6 +58,11 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
           imported: name,
           hint: `Import it on this node: gnt-appliance import DIR|TAR --name ${name}. ${ANOTHER}`,
         };
+  /**
+   * Reads the manifest and compares the checksums of all files with it.
+   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT; VALIDATION for an imported appliance
+   * that cannot run on this host
+   */
   const verify = async (name: string): Promise<Appliance> => {
     const place = placeOf(name);
     const { dir } = place;
@@ -94,17 +81,23 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
   let building: Promise<void> | undefined;
   return {
     verify,
-    memoryMiB: (name) =>
+    /** Returns the memory of the appliance by its manifest; the default without a manifest. */
+    memoryMiB: (name: string): Promise<number> =>
       readManifest(placeOf(name)).then(
         (manifest) => manifest.memoryMiB,
         () => USUAL_MEMORY_MIB,
       ),
-    hooksOf: (name) =>
+    /** Returns the names of its own hooks by its manifest; none without a readable manifest. */
+    hooksOf: (name: string): Promise<readonly string[]> =>
       readManifest(placeOf(name)).then(
         ({ hooks }) => hooks.map((hook) => hook.name),
         () => [],
       ),
-    ensure: async (name, context) => {
+    /**
+     * Verifies the appliance. Builds it first when the built one is missing or damaged. An imported
+     * appliance is never replaced.
+     */
+    ensure: async (name: string, context: JobContext): Promise<Appliance> => {
       if (name !== BUILT_APPLIANCE) return verify(name);
       const verifyBuilt = (): Promise<Appliance> => verify(BUILT_APPLIANCE);
       for (;;) {
@@ -129,6 +122,8 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
     },
   };
 }
+
+export type ApplianceFiles = ReturnType<typeof createApplianceFiles>;
 
 async function verifyOrExplain(
   verify: () => Promise<Appliance>,

@@ -39,32 +39,11 @@ interface Obstacle {
 /**
  * Limits concurrent installations to the room of the node. Others wait in the order of their
  * arrival.
- */
-export interface InstallRoom {
-  /**
-   * Waits for room. Disposing of the result frees the room.
-   * @throws the signal's reason when it is aborted while waiting
-   */
-  enter(
-    demand: InstallDemand,
-    context: Pick<JobContext, 'jobId' | 'signal' | 'report'>,
-  ): Promise<Disposable>;
-  /**
-   * Admits the waiting installations that fit now. Also called every POLL_MS while installations
-   * wait.
-   */
-  reconsider(): void;
-}
-
-export function createInstallRoom(options: InstallRoomOptions): InstallRoom {
-  return new WaitingRoom(options);
-}
-
-/**
+ *
  * INVARIANTS: a job with room never waits for a lock, so locks and room cannot deadlock; without
  * running installations the first waiter is always admitted, even with too little memory.
  */
-class WaitingRoom implements InstallRoom {
+export class InstallRoom {
   readonly #options: InstallRoomOptions;
   readonly #holders = new Map<number, InstallDemand>();
   readonly #waiters: Waiter[] = [];
@@ -74,6 +53,10 @@ class WaitingRoom implements InstallRoom {
     this.#options = options;
   }
 
+  /**
+   * Waits for room. Disposing of the result frees the room.
+   * @throws the signal's reason when it is aborted while waiting
+   */
   async enter(
     demand: InstallDemand,
     { jobId, signal, report }: Pick<JobContext, 'jobId' | 'signal' | 'report'>,
@@ -91,6 +74,10 @@ class WaitingRoom implements InstallRoom {
     };
   }
 
+  /**
+   * Admits the waiting installations that fit now. Also called every POLL_MS while installations
+   * wait.
+   */
   reconsider(): void {
     for (;;) {
       const [first] = this.#waiters;

@@ -21,61 +21,24 @@ type MachineToRun = Pick<InstallRequest, 'isFromMedium' | 'appliance'>;
  * Installs instances. Stages of the host are in install-run.ts; stages of the appliance come from
  * its agent. Both are reported, timed and recorded the same way.
  */
-export interface Installer {
-  /**
-   * Reserves room for an installation, normally at once and before any change. When an image or a
-   * package must be downloaded first, or the instance still runs, the room is taken later by
-   * `enter`, so that a slow server does not block others. Disposing of the result frees the room.
-   */
-  reserve(
-    instance: Pick<
-      InstanceRecord,
-      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
-    >,
-    machine: MachineToRun & { readonly runsUntilThen: boolean },
-    context: JobContext,
-  ): Promise<InstallPlace>;
-  /**
-   * Waits until the node has room for an installation of this instance. Disposing of the result
-   * frees the room. Call it before any change, in a job that holds its locks.
-   */
-  enterRoom(
-    instance: Pick<InstanceRecord, 'uuid' | 'beparams'>,
-    machine: MachineToRun,
-    context: JobContext,
-  ): Promise<Disposable>;
-  /** @see openArchive */
-  openArchive(
-    instance: InstanceRecord,
-    request: ArchiveRequest,
-    context: JobContext,
-  ): Promise<number>;
-  /** @see runHelperScript. Its requests through the channel are those of an installation. */
-  runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]>;
-  /**
-   * @returns the installed instance's record
-   * @throws StageFailure; the QEMU process has ended then, and the failure is on record
-   */
-  install(request: InstallRequest, context: JobContext): Promise<InstanceRecord>;
-}
-
-export function createInstaller(dependencies: InstallerDependencies): Installer {
-  return new StagedInstaller(dependencies);
-}
-
-class StagedInstaller implements Installer {
+export class Installer {
   readonly #dependencies: InstallerDependencies;
 
   constructor(dependencies: InstallerDependencies) {
     this.#dependencies = dependencies;
   }
 
+  /**
+   * Reserves room for an installation, normally at once and before any change. When an image or a
+   * package must be downloaded first, or the instance still runs, the room is taken later by
+   * `enter`, so that a slow server does not block others. Disposing of the result frees the room.
+   */
   async reserve(
     instance: Pick<
       InstanceRecord,
       'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
     >,
-    { runsUntilThen, ...machine }: Parameters<Installer['reserve']>[1],
+    { runsUntilThen, ...machine }: MachineToRun & { readonly runsUntilThen: boolean },
     context: JobContext,
   ): Promise<InstallPlace> {
     const held = new DisposableStack();
@@ -95,6 +58,10 @@ class StagedInstaller implements Installer {
     return { enter, [Symbol.dispose]: () => held.dispose() };
   }
 
+  /**
+   * Waits until the node has room for an installation of this instance. Disposing of the result
+   * frees the room. Call it before any change, in a job that holds its locks.
+   */
   async enterRoom(
     { uuid, beparams }: Pick<InstanceRecord, 'uuid' | 'beparams'>,
     { isFromMedium, appliance }: MachineToRun,
@@ -107,6 +74,7 @@ class StagedInstaller implements Installer {
     return room.enter({ uuid, memoryMiB }, context);
   }
 
+  /** @see openArchive */
   openArchive(
     instance: InstanceRecord,
     request: ArchiveRequest,
@@ -115,6 +83,7 @@ class StagedInstaller implements Installer {
     return openArchive(this.#dependencies, instance, request, context);
   }
 
+  /** @see runHelperScript. Its requests through the channel are those of an installation. */
   async runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]> {
     const { instance, operation, timeoutS } = request;
     using deadline = startInstallDeadline(
@@ -131,6 +100,10 @@ class StagedInstaller implements Installer {
     }
   }
 
+  /**
+   * @returns the installed instance's record
+   * @throws StageFailure; the QEMU process has ended then, and the failure is on record
+   */
   async install(request: InstallRequest, context: JobContext): Promise<InstanceRecord> {
     const { outcomes, onStageEnded } = this.#dependencies;
     const { uuid } = request.instance;

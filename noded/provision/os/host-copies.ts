@@ -20,24 +20,16 @@ export interface HostCopy extends AsyncDisposable {
 /**
  * Copies trusted definitions. Host scripts run from a copy, because its digest covers exactly the
  * bytes that run.
- */
-export interface HostCopies {
-  /**
-   * Copies a definition.
-   * @throws AppError OS_NOT_TRUSTED when its digest is no longer this one, OS_INVALID
-   */
-  make(definition: OsDefinition, digest: string): Promise<HostCopy>;
-  /** Removes the copies of a killed daemon. */
-  sweep(): Promise<void>;
-}
-
-/**
  * @param dir used for nothing else, on a file system that allows executables (/run often does not)
  * @param launch starts the scripts of copies
  */
-export function createHostCopies(dir: string, launch: LaunchProgram): HostCopies {
+export function createHostCopies(dir: string, launch: LaunchProgram) {
   return {
-    make: async (definition, digest) => {
+    /**
+     * Copies a definition.
+     * @throws AppError OS_NOT_TRUSTED when its digest is no longer this one, OS_INVALID
+     */
+    make: async (definition: OsDefinition, digest: string): Promise<HostCopy> => {
       await mkdir(dir, { recursive: true, mode: 0o700 });
       await using undo = new AsyncDisposableStack();
       const place = await mkdtemp(join(dir, 'copy-'));
@@ -55,9 +47,12 @@ export function createHostCopies(dir: string, launch: LaunchProgram): HostCopies
         [Symbol.asyncDispose]: () => held.disposeAsync(),
       };
     },
-    sweep: () => rm(dir, { recursive: true, force: true }),
+    /** Removes the copies of a killed daemon. */
+    sweep: (): Promise<void> => rm(dir, { recursive: true, force: true }),
   };
 }
+
+export type HostCopies = ReturnType<typeof createHostCopies>;
 
 function changed({ name, path }: OsDefinition): AppError {
   return new AppError('OS_NOT_TRUSTED', `OS '${name}' changed after this operation began`, {

@@ -22,32 +22,14 @@ export interface OsSelection {
   readonly variant: string | null;
 }
 
-export interface OsRegistry {
-  /** Reads all definitions, ordered by name. */
-  list(): Promise<readonly OsDiagnosis[]>;
-  /** Reads a definition by name without variant. Undefined when its folder does not exist. */
-  diagnose(name: string): Promise<OsDiagnosis | undefined>;
-  /**
-   * Returns a valid definition.
-   * @param nameWithVariant `debootstrap+bookworm`
-   * @throws AppError OS_NOT_FOUND, OS_INVALID, OS_VARIANT
-   */
-  find(
-    nameWithVariant: string,
-    options?: {
-      /** Accepts a variant that the definition does not list (`--force-variant`). */
-      readonly forceVariant?: boolean;
-    },
-  ): Promise<OsSelection>;
-}
-
 export interface OsRegistryOptions {
   /** The first folder that has a name wins. */
   readonly searchPath: readonly string[];
 }
 
 /** Finds the OS definitions of this node. */
-export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry {
+export function createOsRegistry({ searchPath }: OsRegistryOptions) {
+  /** Reads a definition by name without variant. Undefined when its folder does not exist. */
   const diagnose = async (name: string): Promise<OsDiagnosis | undefined> => {
     const paths = isOsName(name) ? await findDirectories(searchPath, name) : [];
     const [path, ...shadowed] = paths;
@@ -55,7 +37,8 @@ export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry 
   };
   return {
     diagnose,
-    async list() {
+    /** Reads all definitions, ordered by name. */
+    async list(): Promise<readonly OsDiagnosis[]> {
       const names = new Set<string>();
       for (const directory of searchPath) {
         for (const name of await listNames(directory)) names.add(name);
@@ -63,7 +46,18 @@ export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry 
       const found = await Promise.all([...names].sort().map(diagnose));
       return found.filter((diagnosis) => diagnosis !== undefined);
     },
-    async find(nameWithVariant, options = {}) {
+    /**
+     * Returns a valid definition.
+     * @param nameWithVariant `debootstrap+bookworm`
+     * @throws AppError OS_NOT_FOUND, OS_INVALID, OS_VARIANT
+     */
+    async find(
+      nameWithVariant: string,
+      options: {
+        /** Accepts a variant that the definition does not list (`--force-variant`). */
+        readonly forceVariant?: boolean;
+      } = {},
+    ): Promise<OsSelection> {
       const { name, variant } = parseOsName(nameWithVariant);
       const diagnosis = await diagnose(name);
       if (!diagnosis) throw notFound(name, searchPath);
@@ -79,6 +73,8 @@ export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry 
     },
   };
 }
+
+export type OsRegistry = ReturnType<typeof createOsRegistry>;
 
 /**
  * Checks that the definition lists all parameters.

@@ -9,7 +9,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
-import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { noSecrets } from '../../../noded/instances/parameters/job-secrets.ts';
 import { MachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
 import {
@@ -88,7 +88,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
     ...{ forRun, asGiven: forRun, forStart: forRun },
     forInstall: () => Promise.reject(new Error('no installation here')),
   };
-  const runner = createInstanceRunner({
+  const runner = new InstanceRunner({
     cards: bridgesOnly,
     // A start calls no other method of the repository.
     instances: { update: () => Promise.resolve(record) } as unknown as InstanceRepository,

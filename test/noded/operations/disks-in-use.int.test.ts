@@ -10,7 +10,7 @@ import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { holdImages } from '../../../noded/storage/hold-images.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
-import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { MachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
 import type { Orphans } from '../../../noded/instances/machines/orphans.ts';
 import type { Views } from '../../../noded/instances/view/views.ts';
@@ -68,7 +68,7 @@ async function createNode(t: TestContext) {
   await disks.createEmpty(web1);
   const path = disks.pathOf(web1, 0);
   await writeFile(path, 'data of a guest', { flag: 'r+' });
-  const runner = createInstanceRunner({
+  const runner = new InstanceRunner({
     cards: bridgesOnly,
     ...{
       instances,

@@ -16,9 +16,9 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
 import { ImageCache } from '../../../noded/content/images/image-cache.ts';
 import type { InstallerDependencies } from '../../../noded/provision/install/install-request.ts';
-import { createInstallRoom } from '../../../noded/provision/install/install-room.ts';
+import { InstallRoom } from '../../../noded/provision/install/install-room.ts';
 import { createOpenInstallPackage } from '../../../noded/provision/install/open-install-package.ts';
-import { createInstaller } from '../../../noded/provision/install/installer.ts';
+import { Installer } from '../../../noded/provision/install/installer.ts';
 import type { JobReporter } from '../../../noded/jobs/job-handler.ts';
 import { createInstanceHandler } from '../../../noded/operations/create-instance.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
@@ -80,7 +80,7 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
   // The first step after an installation has its image and its slot.
   const reached = (): Promise<never> =>
     Promise.reject(new AppError('APPLIANCE_MISSING', 'it may boot'));
-  const installer = createInstaller({
+  const installer = new Installer({
     outcomes: createTestOutcomes(
       join(directory, 'outcomes'),
       createJobRepository(store, createRecordProblems(silentLogger)),
@@ -88,7 +88,7 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
     ),
     ...{ repository: instances, disks, images, logger: silentLogger, clock, logDir: directory },
     applianceFiles: { memoryMiB: async () => 64, hooksOf: async () => [], ensure: reached },
-    room: createInstallRoom({
+    room: new InstallRoom({
       ...{ maxInstalls: 1, reserveMiB: 0 },
       availableMiB: () => 1e6,
       takenMiB: () => 0,

@@ -20,7 +20,7 @@ import type { OperationDependencies } from '../../../noded/operations/operation-
 import { removeInstanceHandler } from '../../../noded/operations/remove-instance.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
-import { createOutcomes } from '../../../noded/records/outcomes.ts';
+import { Outcomes } from '../../../noded/records/outcomes.ts';
 import { HERE } from '../storage/volumes/volume-suite.ts';
 import { openStore, plan, repositoryOf } from '../records/repository-lab.ts';
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
@@ -66,7 +66,7 @@ async function createNode(
   const outcomesDir = canKeep ? join(dir, 'outcomes') : join(dir, 'a-file', 'outcomes');
   await writeFile(join(dir, 'a-file'), '');
   const startOutcomes = (signal: AbortSignal) =>
-    createOutcomes({
+    new Outcomes({
       ...{ dir: outcomesDir, jobs: createJobRepository(store, problems), instances, signal },
       logger: silentLogger,
     });

@@ -3,7 +3,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import type { InstanceDisks } from '../../../noded/storage/instance-disks.ts';
 import { createGuestEvents } from '../../../noded/instances/reports/guest-events.ts';
 import { createGuestReports } from '../../../noded/instances/reports/guest-reports.ts';
-import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { MachineKeeper } from '../../../noded/instances/machines/machine-keeper.ts';
 import { createViews } from '../../../noded/instances/view/views.ts';
 import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
@@ -48,7 +48,7 @@ export function createFakeGuests({
   });
   const guestEvents = createGuestEvents();
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
-  const runner = createInstanceRunner({
+  const runner = new InstanceRunner({
     cards: bridgesOnly,
     instances,
     keeper,

@@ -1,7 +1,7 @@
 import { silentLogger } from '#shared/log/log.ts';
 import type { JobRepository } from '../../../noded/jobs/job-repository.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
-import { createOutcomes, type Outcomes } from '../../../noded/records/outcomes.ts';
+import { Outcomes } from '../../../noded/records/outcomes.ts';
 
 /** Real ones, with their files in this folder. */
 export function createTestOutcomes(
@@ -10,5 +10,5 @@ export function createTestOutcomes(
   instances: InstanceRepository,
   signal: AbortSignal = new AbortController().signal,
 ): Outcomes {
-  return createOutcomes({ dir, jobs, instances, signal, logger: silentLogger });
+  return new Outcomes({ dir, jobs, instances, signal, logger: silentLogger });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
 import {
-  createInstallRoom,
+  InstallRoom,
   type InstallRoomOptions,
 } from '../../../../noded/provision/install/install-room.ts';
 import type { JobReporter } from '../../../../noded/jobs/job-handler.ts';
@@ -11,7 +11,7 @@ const PLENTY_MIB = 1_000_000;
 
 /** Creates jobs that ask for room, and records their reports while they wait. */
 function createRoom(options: Partial<InstallRoomOptions> = {}) {
-  const room = createInstallRoom({
+  const room = new InstallRoom({
     maxInstalls: 100,
     reserveMiB: 0,
     availableMiB: () => PLENTY_MIB,
