@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
-import { readNicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -23,8 +22,8 @@ import {
   type BootingRequest,
   type InstallationRequest,
   type MetadataRequest,
-  type NicRequest,
 } from './instance-bodies.ts';
+import { planDisk, planDiskChange, planNic, planNicChange } from './instance-parts.ts';
 import { RapiFailure } from './rapi-failure.ts';
 
 /** An opcode before its own schema has checked it. */
@@ -54,14 +53,11 @@ export function parseCreate(body: unknown): Draft {
     // In Ganeti, an image is a parameter of the OS.
     osImage: given.os_image ?? imageParameter,
     osParameters: osparams,
-    osParametersPrivate: given.osparams_private,
-    osParametersSecret: given.osparams_secret,
+    osParametersPrivate: given.osparams_private ?? undefined,
+    osParametersSecret: given.osparams_secret ?? undefined,
     ...documents(given),
     diskTemplate: given.disk_template,
-    disks: given.disks.map(({ size, name }) => ({
-      sizeBytes: size * MIB,
-      name: name ?? undefined,
-    })),
+    disks: given.disks.map(planDisk),
     nics: given.nics.map(planNic),
     beparams: backend(given.beparams),
     hvparams: given.hvparams,
@@ -75,7 +71,7 @@ export function parseCreate(body: unknown): Draft {
 
 /** Parses a reinstallation, which stops the instance first as in Ganeti's remote API. */
 export function parseReinstall(name: string, body: unknown): Draft {
-  const given = parseInput(reinstallRequest, body ?? {});
+  const given = parseInput(reinstallRequest, renameKeys(body ?? {}, { os_type: 'os' }));
   const { 'os-image': imageParameter, ...osparams } = given.osparams ?? {};
   return {
     opcode: 'INSTANCE_REINSTALL',
@@ -111,7 +107,9 @@ export function parseModify(name: string, body: unknown): Draft {
     ...booting(given),
     beparams: backend(given.beparams),
     hvparams: given.hvparams,
-    communication: given.instance_communication,
+    communication: given.instance_communication ?? undefined,
+    disks: given.disks?.map(planDiskChange),
+    nics: given.nics?.map(planNicChange),
     installParameters: given.install_parameters,
     ...readPlain('installation', given),
     personalizationPackage: given.personalization_package,
@@ -163,7 +161,10 @@ export function parseExport(
   { name, primaryNode }: Pick<InstanceInfo, 'name' | 'primaryNode'>,
   body: unknown,
 ): Draft {
-  const { destination, shutdown_timeout } = parseInput(exportRequest, body ?? {});
+  const { destination, shutdown_timeout } = parseInput(
+    exportRequest,
+    renameKeys(body ?? {}, { target_node: 'destination' }),
+  );
   if (destination !== undefined && destination !== primaryNode)
     throw new AppError('VALIDATION', `destination: '${destination}' is not the instance's node`, {
       hint: `Instances are exported on their own node: ${primaryNode}`,
@@ -209,17 +210,6 @@ function documents(given: MetadataRequest): Record<string, unknown> {
     sshKeys: given.ssh_keys,
     metadata: given.metadata,
     ...readPlain('metadata', given),
-  };
-}
-
-function planNic({ mac, mode, link, bridge, name, network, ...texts }: NicRequest): object {
-  return {
-    mac: mac === 'generate' ? 'auto' : mac,
-    mode,
-    link: link ?? bridge,
-    name: name ?? undefined,
-    networkName: network ?? undefined,
-    ...readNicNetwork({ ...texts, ip: texts.ip ?? undefined }),
   };
 }
 

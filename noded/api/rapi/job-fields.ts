@@ -27,7 +27,6 @@ const errorKinds: Readonly<Record<string, string>> = {
 /** Ganeti's names of opcode parameters. Other names are only converted to snake case. */
 const parameterNames: Readonly<Record<string, string>> = {
   opcode: 'OP_ID',
-  name: 'instance_name',
   isDryRun: 'dry_run',
   node: 'pnode',
   communication: 'instance_communication',
@@ -40,15 +39,22 @@ const parameterNames: Readonly<Record<string, string>> = {
   shutdownTimeoutS: 'shutdown_timeout',
 };
 
+/** Ganeti's names of the parameter `name`, by the first word of an opcode. */
+const nameNames: Readonly<Record<string, string>> = {
+  INSTANCE: 'instance_name',
+  BACKUP: 'instance_name',
+  NETWORK: 'network_name',
+  NODE: 'node_name',
+};
+
 /** Returns the stored opcode, in which private and secret values are already replaced. */
-function describeOpcode({ input }: JobRecord): Record<string, unknown> {
+function describeOpcode({ opcode, input }: JobRecord): Record<string, unknown> {
+  const [subject = ''] = opcode.split('_');
   return Object.fromEntries(
     Object.entries(input).map(([key, value]) => {
       const snakeCase = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-      return [
-        ownValue(parameterNames, key) ?? snakeCase,
-        key === 'opcode' ? `OP_${String(value)}` : value,
-      ];
+      const named = key === 'name' ? ownValue(nameNames, subject) : ownValue(parameterNames, key);
+      return [named ?? snakeCase, key === 'opcode' ? `OP_${String(value)}` : value];
     }),
   );
 }

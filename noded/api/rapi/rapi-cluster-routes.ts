@@ -14,8 +14,16 @@ import { isSet, readRoute, submitRoute, type RapiRoute, type Submit } from './ra
 import type { RapiUser } from './users-file.ts';
 
 const RAPI_VERSION = 2;
-/** Features beyond the first version of a request. */
-const FEATURES = ['instance-create-reqv1', 'instance-reinstall-reqv1'];
+/**
+ * Features beyond the first version of a request. Without the last two, Ganeti's client refuses
+ * these requests itself and does not show the reason of this API.
+ */
+const FEATURES = [
+  'instance-create-reqv1',
+  'instance-reinstall-reqv1',
+  'node-migrate-reqv1',
+  'node-evac-res1',
+];
 /** Newest API of OS definitions. */
 const OS_API_VERSION = 20;
 

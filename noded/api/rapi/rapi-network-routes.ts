@@ -5,6 +5,7 @@ import { parseInput } from '../http/http-errors.ts';
 import { listNetworkInfos } from '../http/object-routes.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceIndex } from '../../records/instance-index.ts';
+import { common } from './instance-bodies.ts';
 import { networkFields } from './network-fields.ts';
 import { pickFields } from './fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
@@ -26,6 +27,7 @@ const addresses = z.string().array().optional();
 /** Unsupported settings are refused by name. Ganeti's clients send `null` for unset ones. */
 const unsupported = z.null({ error: 'networks of this node are IPv4 only' }).optional();
 const createRequest = z.strictObject({
+  ...common,
   network_name: z.string(),
   network: z.string(),
   gateway: z.string().nullish(),
@@ -37,6 +39,7 @@ const createRequest = z.strictObject({
   conflicts_check: z.boolean().optional(),
 });
 const modifyRequest = z.strictObject({
+  ...common,
   gateway: z.string().nullable().optional(),
   network6: unsupported,
   gateway6: unsupported,
@@ -49,6 +52,7 @@ const groupName = z.literal(ALL_NODES, {
 });
 /** Ganeti's fields, and the nodes to connect. */
 const connectRequest = z.strictObject({
+  ...common,
   group_name: groupName.optional(),
   node_names: z.string().array().max(MAX_NETWORKS).default([]),
   network_mode: z.enum(MODES, { error: `expected one of ${MODES.join(', ')}` }),
@@ -57,6 +61,7 @@ const connectRequest = z.strictObject({
   conflicts_check: z.boolean().optional(),
 });
 const disconnectRequest = z.strictObject({
+  ...common,
   group_name: groupName.optional(),
   node_names: z.string().array().default([]),
 });

@@ -9,6 +9,7 @@ import type { NodeRegistry } from '../../records/node-registry.ts';
 import { parseInput } from '../http/http-errors.ts';
 import { pickFields } from './fields.ts';
 import { groupFields, groupUuidOf, type GroupFacts } from './group-fields.ts';
+import { common, defaultOnly } from './instance-bodies.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import {
@@ -33,7 +34,9 @@ const FLAGS = {
 const roleName = z.enum(['regular', 'master-candidate', 'drained', 'offline'], {
   error: 'expected one of regular, master-candidate, drained, offline',
 });
+const STATES = 'the capacity of a node is measured';
 const modifyRequest = z.strictObject({
+  ...common,
   drained: z.boolean().nullish(),
   offline: z.boolean().nullish(),
   master_candidate: z.literal(true, { error: 'every node is a master candidate' }).nullish(),
@@ -41,6 +44,11 @@ const modifyRequest = z.strictObject({
   vm_capable: z.literal(true, { error: 'every node runs instances' }).nullish(),
   auto_promote: z.boolean().optional(),
   force: z.boolean().optional(),
+  node_uuid: defaultOnly('nodes are named'),
+  powered: defaultOnly('this API does not control the power of nodes'),
+  secondary_ip: defaultOnly('nodes have one address'),
+  ndparams: defaultOnly('nodes have no parameters'),
+  ...{ hv_state: defaultOnly(STATES), disk_state: defaultOnly(STATES) },
 });
 
 export interface NodeFactsSources {

@@ -135,7 +135,8 @@ export function remoteApiPage(): DocumentedPage {
         'All nodes belong to the group `default`. Networks name nodes by `node_names`.',
         'ZFS is the disk template `zfs`, which programs of Ganeti cannot parse.',
         '`osparams["os-image"]` is the image, as in Ganeti. `os_image` is the same.',
-        '`modify` changes neither disks nor NICs. `gnt-instance modify` on a node does.',
+        '`iallocator` of a new instance is `hail` or absent: placement does its work.',
+        '`modify` takes the actions `add`, `modify` and `remove` of disks and NICs, not `attach` and `detach`.',
         'Private and secret values are never part of an answer.',
         'A file of a node must be below a folder of `gnt-cluster modify --remote-folders`.',
         'A URL must lead to a public address or to a host of `gnt-cluster modify --remote-hosts`.',
@@ -176,18 +177,27 @@ function asSentence(text: string): string {
 }
 
 function describeBody(resource: string, { shape }: z.ZodObject): readonly Block[] {
-  const names = (isWanted: boolean): string =>
+  const namesOf = (kind: Kind): string =>
     Object.entries(shape)
-      .filter(([, type]) => isIgnored(type) !== isWanted)
+      .filter(([, type]) => kindOf(type) === kind)
       .map(([name]) => `\`${name}\``)
       .join(', ');
   return [
     heading(resource, 2),
-    paragraph(`Parameters: ${names(true)}.`),
-    paragraph(`Accepted without an effect: ${names(false)}.`),
+    paragraph(`Parameters: ${namesOf('used')}.`),
+    paragraph(`Accepted without an effect: ${namesOf('ignored')}.`),
+    paragraph(`Accepted only with Ganeti's default: ${namesOf('default')}.`),
   ];
 }
 
-function isIgnored(type: unknown): boolean {
-  return type instanceof z.ZodOptional && type.unwrap() instanceof z.ZodUnknown;
+type Kind = 'used' | 'ignored' | 'default';
+
+function kindOf(type: unknown): Kind {
+  if (!(type instanceof z.ZodOptional)) return 'used';
+  const inner = type.unwrap();
+  if (inner instanceof z.ZodUnknown) return 'ignored';
+  const isDefaultOnly =
+    (inner instanceof z.ZodLiteral && inner.values.has(null)) ||
+    (inner instanceof z.ZodObject && Object.keys(inner.shape).length === 0);
+  return isDefaultOnly ? 'default' : 'used';
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
-import { createLab, type Lab } from '../../../../scripts/demo/lab.ts';
+import type { Lab } from '../../../../scripts/demo/lab.ts';
 import { unpackPackages } from '../../../metad/support/foreign-clients.ts';
+import { createRapiLab } from './rapi-lab.ts';
 
 /** Ganeti's htools read a node with two instances through the remote API. */
 const PASSWORD = 'word';
@@ -19,16 +19,9 @@ let scratch: string;
 before(async () => {
   tools = await unpackPackages('htools', ['ganeti-htools-3.0', 'libcurl3-gnutls', 'libpcre3']);
   scratch = await mkdtemp(join(tmpdir(), 'gnt-htools-'));
-  lab = await createLab('gnt-htools');
-  await mkdir(join(lab.paths.root, 'etc/gnt'), { recursive: true });
-  const digest = createHash('md5').update(`reader:Ganeti Remote API:${PASSWORD}`).digest('hex');
-  const users = join(lab.paths.root, 'etc/gnt/rapi-users');
-  await writeFile(users, `reader {HA1}${digest}\n`, { mode: 0o600 });
-  await lab.startNode('--rapi', '127.0.0.1:0');
-  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
-  const port = /"port":(\d+),"event":"rapi\.ready"/.exec(log)?.[1];
-  assert.ok(port !== undefined, log);
-  url = `https://reader:${PASSWORD}@127.0.0.1:${port}`;
+  const rapi = await createRapiLab('gnt-htools', PASSWORD, ['reader']);
+  ({ lab } = rapi);
+  url = `https://reader:${PASSWORD}@127.0.0.1:${rapi.port}`;
   const image = join(scratch, 'image');
   await writeFile(image, Buffer.alloc(1024 * 1024));
   for (const name of ['web1.example.com', 'web2.example.com']) {

@@ -70,7 +70,11 @@ test('what would not be done is refused by name, not left out', () => {
     [{ mode: 'import' }, /mode/],
     [{ __version__: 0 }, /version/],
     [{ snode: 'node2' }, /snode/],
-    [{ iallocator: 'hail' }, /iallocator/],
+    [{ iallocator: 'dumb' }, /iallocator: expected 'hail'/],
+    [{ group_name: 'other' }, /group_name/],
+    [{ src_path: '/x' }, /src_path: import an export on its node/],
+    [{ beparams: { memory: '1Q' } }, /beparams\.memory: expected MiB or a size/],
+    [{ nics: [{ vlan: '7' }] }, /vlan/],
     [{ hypervisor: 'xen-pvm' }, /hypervisor/],
     [{ disks: [{ adopt: 'lv1' }] }, /disks\.0/],
     [{ name: 'web1', instance_name: 'web1' }, /same parameter/],
@@ -89,7 +93,7 @@ test('a reinstallation stops the instance first', () => {
   assert.equal(opcode.parse(parseReinstall('web1', undefined)).opcode, 'INSTANCE_REINSTALL');
 });
 
-test('modifications change what is given; disks and NICs stay', () => {
+test('a modification changes what is given', () => {
   const parsed = opcode.parse(
     parseModify('web1', { custom_beparams: { memory: 64 }, nics: [], osparams: { a: null } }),
   );
@@ -97,7 +101,62 @@ test('modifications change what is given; disks and NICs stay', () => {
   const { memoryMiB, vcpus } = parsed.beparams;
   assert.deepEqual([memoryMiB, vcpus], [64, undefined]);
   assert.deepEqual(parsed.osParameters, { a: null });
-  assert.throws(() => parseModify('web1', { nics: [['add', {}]] }), /nics/);
+  assert.deepEqual([parsed.nics, parsed.disks], [[], []]);
+});
+
+test("changes of disks and NICs are Ganeti's, with or without the number of the part", () => {
+  const nic = { link: 'br1', ip: '10.0.0.2/24' };
+  const parsed = opcode.parse(
+    parseModify('web1', {
+      disks: [
+        ['add', { size: '1G' }],
+        ['add', -1, { size: 10, mode: 'rw' }],
+        ['remove', {}],
+        ['modify', 0, { name: 'root' }],
+      ],
+      nics: [
+        ['add', 0, { ...nic, mac: 'generate', network: null }],
+        [1, { bridge: 'br2', ip: null, vlan: '' }],
+        ['remove', 'lan', {}],
+      ],
+    }),
+  );
+  assert.ok(parsed.opcode === 'INSTANCE_SET_PARAMS');
+  assert.deepEqual(parsed.disks, [
+    { action: 'add', disk: { sizeBytes: 1024 ** 3, name: undefined } },
+    { action: 'add', disk: { sizeBytes: 10 * 1024 ** 2, name: undefined } },
+    { action: 'remove', which: -1 },
+    { action: 'modify', which: 0, changes: { name: 'root' } },
+  ]);
+  const [added, ...others] = parsed.nics;
+  assert.ok(added?.action === 'add');
+  assert.deepEqual([added.at, added.nic.link, added.nic.ip], [0, 'br1', '10.0.0.2']);
+  assert.deepEqual(added.nic.network?.addresses, ['10.0.0.2/24']);
+  assert.deepEqual(others, [
+    { action: 'modify', which: 1, changes: { link: 'br2', ip: null, network: { addresses: [] } } },
+    { action: 'remove', which: 'lan' },
+  ]);
+});
+
+test('a change of a disk or NIC that would not be done is refused by name', () => {
+  const refused: readonly (readonly [object, RegExp])[] = [
+    [{ disks: [['add', -1, {}]] }, /disks\.0\.values\.size/],
+    [{ disks: [['modify', 0, { size: 10 }]] }, /disks\.0\.values: only the name/],
+    [{ disks: [['attach', 0, {}]] }, /disks\.0\.action/],
+    [{ disks: [['remove', 0, { keep: true }]] }, /a removal takes no parameters/],
+    [{ nics: [['add', -1, { vlan: '7' }]] }, /nics\.0\.values\.vlan: VLANs/],
+    [{ nics: ['add'] }, /nics\.0/],
+    [{ pnode: 'node2' }, /pnode: move the instance/],
+    [{ runtime_mem: 64 }, /runtime_mem/],
+  ];
+  for (const [body, pattern] of refused)
+    assert.throws(() => opcode.parse(parseModify('web1', body)), pattern);
+});
+
+test('sizes with units are taken, as in Ganeti', () => {
+  const parsed = create({ disks: [{ size: '20G' }], beparams: { memory: '2G' } });
+  assert.equal(parsed.disks[0]?.sizeBytes, 20 * 1024 ** 3);
+  assert.equal(parsed.beparams.memoryMiB, 2048);
 });
 
 test("Ganeti's default kind of reboot is a hard one", () => {

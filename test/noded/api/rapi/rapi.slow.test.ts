@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 import { askSocket } from '../../../lab/ask-socket.ts';
-import { createLab, type Lab } from '../../../../scripts/demo/lab.ts';
-import { askRapi, type Asking } from './ask-rapi.ts';
+import { createRapiLab, digestOf, type RapiLab } from './rapi-lab.ts';
 
 /**
  * The remote API of a real node. Ganeti's own client installs an instance with scripts on the host,
@@ -25,71 +23,33 @@ interface Job extends Dict {
   readonly ops: readonly Dict[];
 }
 
-let lab: Lab;
-let port: number;
-let usersFile: string;
-let certificateFile: string;
+let rapi: RapiLab;
 let answers: Dict;
-const ask = (path: string, asking: Asking = {}) =>
-  askRapi({ port, certificateFile }, path, { password: PASSWORD, ...asking });
+const ask: RapiLab['ask'] = (path, asking) => rapi.ask(path, asking);
 
 before(async () => {
-  lab = await createLab('gnt-rapi');
-  usersFile = join(lab.paths.root, 'etc/gnt/rapi-users');
-  certificateFile = join(lab.paths.root, 'etc/gnt/rapi.pem');
-  await mkdir(join(lab.paths.root, 'etc/gnt'), { recursive: true });
-  await writeUsers(`writer ${digestOf('writer')} write\nreader ${digestOf('reader')}\n`);
-  await lab.startNode('--rapi', '127.0.0.1:0');
-  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
-  port = Number(/"port":(\d+),"event":"rapi\.ready"/.exec(log)?.[1]);
-  assert.ok(port > 0, log);
-  await addOs('rapi-os', [
+  rapi = await createRapiLab('gnt-rapi', PASSWORD, ['writer write', 'reader']);
+  await rapi.addOs('rapi-os', [
     'echo "greeting: $OSP_GREETING"',
     'case "$OSP_LICENCE/$OSP_ROOT_PASSWORD" in PRIVATE-*/SECRET-*) ;; *) exit 1 ;; esac',
     'printf "%s" "$OSP_GREETING" | dd of="$DISK_0_PATH" conv=notrunc status=none',
   ]);
-  await addOs('rapi-slow', ['exec sleep 600']);
+  await rapi.addOs('rapi-slow', ['exec sleep 600']);
   const { stdout } = await run(
     '/usr/bin/python3',
-    [join(import.meta.dirname, 'drive.py'), String(port), certificateFile],
+    [join(import.meta.dirname, 'drive.py'), String(rapi.port), rapi.certificateFile],
     { input: PASSWORD },
   );
   answers = JSON.parse(stdout) as Dict;
 });
 
 after(async () => {
+  const { lab } = rapi;
   await lab.stopNode();
   const leftovers = await lab.findLeftovers();
   await lab.dispose();
   assert.deepEqual(leftovers, []);
 });
-
-function digestOf(name: string): string {
-  const text = `${name}:Ganeti Remote API:${PASSWORD}`;
-  return `{HA1}${createHash('md5').update(text).digest('hex')}`;
-}
-
-async function writeUsers(users: string): Promise<void> {
-  await writeFile(usersFile, users, { mode: 0o600 });
-}
-
-/** Adds a trusted definition whose scripts run on the host. */
-async function addOs(name: string, script: readonly string[]): Promise<void> {
-  const folder = join(lab.paths.root, 'srv/ganeti/os', name);
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'ganeti_api_version'), '20\n');
-  await writeFile(
-    join(folder, 'parameters.list'),
-    'greeting What it says\nlicence A licence\nroot_password A password\n',
-  );
-  for (const file of ['create', 'import', 'export', 'rename', 'verify']) {
-    const lines = file === 'create' ? script : ['exit 0'];
-    await writeFile(join(folder, file), ['#!/bin/sh', 'set -eu', ...lines, ''].join('\n'));
-    await chmod(join(folder, file), 0o755);
-  }
-  const trusted = await lab.run('gnt-os', ['modify', '--trusted', 'yes', name]);
-  assert.equal(trusted.status, 0, trusted.stderr);
-}
 
 function job(name: string): Job {
   return answers[name] as Job;
@@ -97,7 +57,12 @@ function job(name: string): Job {
 
 test("Ganeti's client gets what a cluster is made of", () => {
   assert.equal(answers['version'], 2);
-  assert.deepEqual(answers['features'], ['instance-create-reqv1', 'instance-reinstall-reqv1']);
+  assert.deepEqual(answers['features'], [
+    'instance-create-reqv1',
+    'instance-reinstall-reqv1',
+    'node-migrate-reqv1',
+    'node-evac-res1',
+  ]);
   const info = answers['info'] as Dict;
   assert.equal(info['master'], 'node1.example.com');
   assert.deepEqual(info['enabled_hypervisors'], ['kvm']);
@@ -136,12 +101,12 @@ test('an instance is installed through it, with parameters of each visibility', 
 test('the scripts saw all three kinds, and private and secret values are in no answer, log or file', async () => {
   assert.equal(job('reinstall').status, 'success');
   const transcript = JSON.stringify(answers);
-  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
+  const log = await readFile(join(rapi.lab.paths.root, 'noded.log'), 'utf8');
   for (const hidden of HIDDEN) {
     assert.ok(!transcript.includes(hidden), `${hidden} is in an answer`);
     assert.ok(!log.includes(hidden), `${hidden} is in the log`);
   }
-  const store = await readFile(lab.paths.storeFile, 'latin1');
+  const store = await readFile(rapi.lab.paths.storeFile, 'latin1');
   assert.ok(!store.includes('SECRET-'), 'a secret is in the store');
   assert.match(log, /"user":"writer".*"method":"POST","path":"\/2\/instances"/);
 });
@@ -231,13 +196,13 @@ test('without a password there is the version and nothing else', async () => {
 });
 
 test('a request that is given up in the middle is nothing to report', async () => {
-  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
+  const socket = connect({ host: '127.0.0.1', port: rapi.port, rejectUnauthorized: false });
   await once(socket, 'secureConnect');
   socket.write('GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf');
   socket.destroySoon();
   await once(socket, 'close');
   assert.equal((await ask('/version')).status, 200);
-  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
+  const log = await readFile(join(rapi.lab.paths.root, 'noded.log'), 'utf8');
   assert.doesNotMatch(log, /rapi\.unexpected|"level":"error"/);
 });
 
@@ -274,8 +239,9 @@ test('what is malformed is refused before it is a job', async () => {
 });
 
 test('a changed users file counts at once, and a plain password never', async () => {
-  const digests = `writer ${digestOf('writer')} write\n`;
-  await writeUsers(`${digests}plain ${PASSWORD} write\nlate ${digestOf('late')} read,write\n`);
+  const [writer, late] = ['writer', 'late'].map((login) => `${login} ${digestOf(login, PASSWORD)}`);
+  const users = [`${writer} write`, `plain ${PASSWORD} write`, `${late} read,write`];
+  await writeFile(rapi.usersFile, `${users.join('\n')}\n`, { mode: 0o600 });
   assert.equal((await ask('/2/instances', { user: 'late' })).status, 200);
   assert.equal((await ask('/2/instances', { user: 'reader' })).status, 401);
   assert.equal((await ask('/2/instances', { user: 'plain' })).status, 401);
@@ -289,26 +255,26 @@ test('who guesses is made to wait, and nobody else', async () => {
   const answer = await ask('/2/instances', { ...guess, password: PASSWORD });
   assert.equal(answer.status, 429);
   assert.ok(Number(answer.headers['retry-after']) > 0);
-  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
+  const log = await readFile(join(rapi.lab.paths.root, 'noded.log'), 'utf8');
   assert.equal(log.match(/"address":"127\.0\.0\.9","event":"rapi\.login-failed"/g)?.length, 10);
   assert.equal((await ask('/2/instances', { user: 'writer' })).status, 200);
 });
 
 test('requests are counted by method and status', async () => {
-  const { body } = await askSocket(lab.paths.nodedSocket, '/metrics');
+  const { body } = await askSocket(rapi.lab.paths.nodedSocket, '/metrics');
   for (const series of ['method="POST",status="200"', 'method="GET",status="401"']) {
     assert.match(body, new RegExp(`^gnt_rapi_requests_total\\{${series}\\} \\d+$`, 'm'));
   }
 });
 
 test('the certificate was made for the node, and only root can read its key', async () => {
-  assert.equal((await stat(certificateFile)).mode & 0o777, 0o600);
+  assert.equal((await stat(rapi.certificateFile)).mode & 0o777, 0o600);
   const { stdout } = await run('openssl', [
-    ...['x509', '-in', certificateFile, '-noout', '-subject', '-ext', 'subjectAltName'],
+    ...['x509', '-in', rapi.certificateFile, '-noout', '-subject', '-ext', 'subjectAltName'],
   ]);
   assert.match(stdout, /CN = node1\.example\.com/);
   assert.match(stdout, /DNS:node1\.example\.com/);
-  assert.deepEqual((await readdir(join(lab.paths.root, 'etc/gnt'))).toSorted(), [
+  assert.deepEqual((await readdir(join(rapi.lab.paths.root, 'etc/gnt'))).toSorted(), [
     'rapi-users',
     'rapi.pem',
   ]);
