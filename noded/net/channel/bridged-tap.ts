@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openTap } from '#shared/sys/network-sockets.ts';
 import type { ChannelTap } from './channel-network.ts';
 import { explainTunError } from './channel-network.ts';
 import { bindPort } from './bridge-port.ts';
-import { RouteNetlink } from './rtnetlink.ts';
+import { type RouteNetlink, withHostLinks } from './rtnetlink.ts';
 
 const LINK_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
@@ -35,22 +35,14 @@ export async function openBridgedTap(options: {
     if (isOpen) closeFd(fd);
     isOpen = false;
   };
-  const netlink = new RouteNetlink();
   try {
-    await connect(netlink, device, link, onlyMac);
+    await withHostLinks(`connect ${device} to ${link}`, (netlink) =>
+      connect(netlink, device, link, onlyMac),
+    );
     return { device, fd, close };
   } catch (error) {
     close();
-    if (isAppError(error)) throw error;
-    throw new AppError(
-      'NETWORK_SETUP',
-      `cannot connect ${device} to ${link}: ${messageOf(error)}`,
-      {
-        cause: error,
-      },
-    );
-  } finally {
-    await netlink.close();
+    throw error;
   }
 }
 

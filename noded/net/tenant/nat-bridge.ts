@@ -1,9 +1,9 @@
-import { existsSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { NetworkGuest } from '#shared/contract/network.ts';
-import { run } from '#shared/process/run.ts';
+import { subnetOf } from '#shared/contract/static-network.ts';
 import { bindPort, closePort } from '../channel/bridge-port.ts';
-import { RouteNetlink } from '../channel/rtnetlink.ts';
+import { type Link, withHostLinks } from '../channel/rtnetlink.ts';
 
 const BRIDGE_SYSCTLS: Readonly<Record<string, string>> = {
   'ipv6/conf/DEVICE/disable_ipv6': '1',
@@ -35,8 +35,13 @@ function writeSysctl(device: string, key: string, value: string): void {
   if (existsSync(dirname(path))) writeFileSync(path, value);
 }
 
-export async function addBridge(bridge: string, mac: string): Promise<void> {
-  await run('ip', ['link', 'add', bridge, 'address', mac, 'type', 'bridge']);
+/** Lists all links of this host. */
+export function listHostLinks(): Promise<readonly Link[]> {
+  return withHostLinks('list the links of this host', (netlink) => netlink.listLinks());
+}
+
+export function addBridge(bridge: string, mac: string): Promise<void> {
+  return withHostLinks(`create the bridge ${bridge}`, (netlink) => netlink.addBridge(bridge, mac));
 }
 
 /** @param address `10.9.0.1/24` */
@@ -44,15 +49,31 @@ export async function setUpBridge(bridge: string, address: string): Promise<void
   for (const [key, value] of Object.entries(BRIDGE_SYSCTLS)) writeSysctl(bridge, key, value);
   for (const [key, value] of Object.entries(BRIDGE_SETTINGS))
     writeFileSync(`/sys/class/net/${bridge}/bridge/${key}`, value);
-  await limitLearning(bridge);
-  await run('ip', ['address', 'replace', address, 'dev', bridge]);
-  await run('ip', ['link', 'set', bridge, 'up']);
+  const [ip = '', prefixLength] = address.split('/');
+  await withHostLinks(`set up the bridge ${bridge}`, async (netlink) => {
+    const { index } = await netlink.requireLink(bridge);
+    await netlink.limitLearning(index, MAX_LEARNED_MACS);
+    await netlink.ensureAddress(index, ip, Number(prefixLength));
+    await netlink.setLinkUp(index);
+  });
 }
 
-async function limitLearning(bridge: string): Promise<void> {
-  await using netlink = new RouteNetlink();
-  const index = Number(readFileSync(`/sys/class/net/${bridge}/ifindex`, 'utf8'));
-  await netlink.limitLearning(index, MAX_LEARNED_MACS);
+/** Returns the first IPv4 address of a link with its network, or undefined. */
+export async function readIpv4Address({
+  name,
+  index,
+}: Pick<Link, 'name' | 'index'>): Promise<
+  { readonly address: string; readonly network: string } | undefined
+> {
+  const [found] = await withHostLinks(`read the address of ${name}`, (netlink) =>
+    netlink.listIpv4Addresses(index),
+  );
+  return (
+    found && {
+      address: found.address,
+      network: subnetOf(`${found.address}/${found.prefixLength}`),
+    }
+  );
 }
 
 /**
@@ -63,20 +84,21 @@ export async function joinBridge(
   bridge: string,
   guests: readonly Pick<NetworkGuest, 'device' | 'mac'>[],
 ): Promise<void> {
-  await using netlink = new RouteNetlink();
-  for (const { device, mac } of guests) {
-    await unlessGone(device, async () => {
-      const link = `/sys/class/net/${device}/master`;
-      if (!existsSync(link) || basename(readlinkSync(link)) !== bridge)
-        await run('ip', ['link', 'set', device, 'master', bridge]);
-      // An entry for the bridge's own MAC would send its port the traffic to the gateway.
-      if (mac === readAddress(bridge)) closePort(device);
-      else await bindPort(netlink, device, mac);
-    });
-  }
+  await withHostLinks(`connect guests to the bridge ${bridge}`, async (netlink) => {
+    const { index: bridgeIndex } = await netlink.requireLink(bridge);
+    for (const { device, mac } of guests) {
+      await unlessGone(device, async () => {
+        const { index, masterIndex } = await netlink.requireLink(device);
+        if (masterIndex !== bridgeIndex) await netlink.enslaveLink(index, bridgeIndex);
+        // An entry for the bridge's own MAC would send its port the traffic to the gateway.
+        if (mac === readMac(bridge)) closePort(device);
+        else await bindPort(netlink, device, mac);
+      });
+    }
+  });
 }
 
-function readAddress(device: string): string {
+function readMac(device: string): string {
   return readFileSync(`/sys/class/net/${device}/address`, 'utf8').trim();
 }
 
@@ -96,6 +118,9 @@ async function unlessGone(device: string, change: () => void | Promise<void>): P
   }
 }
 
-export async function removeBridge(bridge: string): Promise<void> {
-  if (existsSync(`/sys/class/net/${bridge}`)) await run('ip', ['link', 'delete', bridge]);
+export function removeBridge(bridge: string): Promise<void> {
+  return withHostLinks(`remove the bridge ${bridge}`, async (netlink) => {
+    const link = await netlink.findLink(bridge);
+    if (link) await netlink.deleteLink(link.index);
+  });
 }

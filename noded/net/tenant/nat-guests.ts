@@ -1,7 +1,7 @@
 import type { NicReach } from '#shared/contract/guest-reach.ts';
 import { networkGuest, type NetworkGuest } from '#shared/contract/network.ts';
 import type { Logger } from '#shared/log/log.ts';
-import type { HostLink } from './host-links.ts';
+import type { Link } from '../channel/rtnetlink.ts';
 import { formerTapOf, type NatNames, tapOf } from './nat-names.ts';
 import { existsSync } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -46,7 +46,7 @@ export function createNatGuests({ names, listCards, logger }: NatGuestsOptions) 
      * @throws AppError when a TAP was not opened by this daemon and the records cannot be read
      */
     settle: async (
-      links: readonly HostLink[],
+      links: readonly Pick<Link, 'name'>[],
       arriving: NetworkGuest | undefined,
     ): Promise<readonly NetworkGuest[]> => {
       const taps = links.map(({ name }) => name).filter((name) => name.startsWith(names.tapPrefix));

@@ -9,15 +9,23 @@ import type { Logger } from '#shared/log/log.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { type MachineUsers, requireMachineUsers } from '../../host/machine-users.ts';
 import { openBridgedTap } from '../channel/bridged-tap.ts';
+import type { Link } from '../channel/rtnetlink.ts';
 import { overlap } from '../../records/address-pool.ts';
 import { createDnsmasq, type Dnsmasq, requireDnsmasq, answersQuestions } from './dnsmasq.ts';
 import { requireUnused } from './foreign-ranges.ts';
 import type { NatCards } from './instance-cards.ts';
-import { type HostLink, listLinks, readAddress } from './host-links.ts';
 import { giveBack, lend, listLent, planLent, listRoutes, uplinksOf } from './uplinks.ts';
 import { ownDomainsOf } from './own-domains.ts';
 import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
-import { addBridge, closePorts, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
+import {
+  addBridge,
+  closePorts,
+  joinBridge,
+  listHostLinks,
+  readIpv4Address,
+  removeBridge,
+  setUpBridge,
+} from './nat-bridge.ts';
 import { createNatGuests, type GuestCard, type NatGuests, refuseGuest } from './nat-guests.ts';
 import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
@@ -181,7 +189,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
     clearInterval(this.#timer);
     await this.#queue
       .run('nat', async () => {
-        const links = await listLinks();
+        const links = await listHostLinks();
         const isUsed = links.some(({ name }) => name.startsWith(this.#names.tapPrefix));
         if (!isUsed) await this.#removeAll(links);
       })
@@ -244,7 +252,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
 
   /** @param arriving a guest whose TAP is about to be opened */
   async #apply(wanted: readonly NetworkRecord[], arriving?: NetworkGuest): Promise<Failures> {
-    const links = await listLinks();
+    const links = await listHostLinks();
     const guests = await this.#guests.settle(links, arriving);
     if (wanted.length > 0) await this.#readMembers();
     const planned = wanted
@@ -264,17 +272,19 @@ export class NatNetworks implements NatCards, AsyncDisposable {
    * Finds networks that lost their record while instances use them. The kernel has their addresses.
    */
   async #findOrphaned(
-    links: readonly HostLink[],
+    links: readonly Link[],
     guests: readonly NetworkGuest[],
     planned: readonly NatNetwork[],
   ): Promise<readonly NatNetwork[]> {
     const found = new Map<string, NatNetwork>();
     for (const { device, network: name } of guests) {
-      const bridge = links.find((link) => link.name === device)?.master;
-      if (bridge === undefined || !bridge.startsWith(this.#names.bridgePrefix)) continue;
+      const port = links.find((link) => link.name === device);
+      const master = links.find(({ index }) => index === port?.masterIndex);
+      if (!master?.name.startsWith(this.#names.bridgePrefix)) continue;
+      const bridge = master.name;
       if ([...planned, ...found.values()].some((one) => one.name === name || one.bridge === bridge))
         continue;
-      const own = await readAddress(bridge);
+      const own = await readIpv4Address(master);
       if (own !== undefined)
         found.set(name, {
           name,
@@ -291,7 +301,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
   async #make(
     planned: readonly NatNetwork[],
     guests: readonly NetworkGuest[],
-    links: readonly HostLink[],
+    links: readonly Link[],
   ): Promise<Failures> {
     const uplinks = uplinksOf(listRoutes());
     const former = listLent(links, this.#names);
@@ -332,7 +342,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
       this.#noteRepair(`dnsmasq of network '${name}' had stopped`, 'nat.dnsmasq-had-ended');
   }
 
-  async #removeAll(links: readonly HostLink[]): Promise<void> {
+  async #removeAll(links: readonly Link[]): Promise<void> {
     const leaving = this.#listLeaving(links, []);
     const lent = listLent(links, this.#names);
     this.#standing.clear();
@@ -345,7 +355,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
   }
 
   /** Lists bridges without a network, and leftover folders of such bridges. */
-  #listLeaving(links: readonly HostLink[], planned: readonly NatNetwork[]): readonly string[] {
+  #listLeaving(links: readonly Link[], planned: readonly NatNetwork[]): readonly string[] {
     const { dir } = this.#options;
     const found = [...links.map(({ name }) => name), ...(existsSync(dir) ? readdirSync(dir) : [])];
     return [...new Set(found)].filter(

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { run } from '#shared/process/run.ts';
-import type { HostLink } from './host-links.ts';
+import { type Link, withHostLinks } from '../channel/rtnetlink.ts';
 import type { NatNames } from './nat-names.ts';
 
 const ROUTES = '/proc/net/route';
@@ -75,7 +74,7 @@ function bitsOf(mask: string): number {
  */
 
 /** Lists devices that an earlier look or an earlier daemon has lent. */
-export function listLent(links: readonly HostLink[], names: NatNames): readonly string[] {
+export function listLent(links: readonly Link[], names: NatNames): readonly string[] {
   return links.filter((link) => markOf(link, names) !== undefined).map(({ name }) => name);
 }
 
@@ -93,8 +92,12 @@ export async function lend(
 ): Promise<readonly string[]> {
   const lost: string[] = [];
   for (const device of devices) {
-    if (!former.includes(device))
-      await run('ip', ['link', 'property', 'add', 'dev', device, 'altname', lentPrefix + device]);
+    if (!former.includes(device)) {
+      await withHostLinks(`mark ${device} as forwarding`, async (netlink) => {
+        const { index } = await netlink.requireLink(device);
+        await netlink.changeAlternativeName('add', index, lentPrefix + device);
+      });
+    }
     if (readForwarding(device) === '1') continue;
     if (former.includes(device)) lost.push(device);
     writeForwarding(device, '1');
@@ -105,17 +108,20 @@ export async function lend(
 /** Ends the loan. Forwarding stays on if the host became a router in the meantime. */
 export async function giveBack(
   devices: readonly string[],
-  links: readonly HostLink[],
+  links: readonly Link[],
   names: NatNames,
 ): Promise<void> {
   for (const link of links.filter(({ name }) => devices.includes(name))) {
     if (!isRouter()) writeForwarding(link.name, '0');
     const mark = markOf(link, names);
-    if (mark !== undefined)
-      await run('ip', ['link', 'property', 'del', 'dev', link.name, 'altname', mark]);
+    if (mark !== undefined) {
+      await withHostLinks(`unmark ${link.name} as forwarding`, (netlink) =>
+        netlink.changeAlternativeName('remove', link.index, mark),
+      );
+    }
   }
 }
 
-function markOf({ alternatives }: HostLink, { lentPrefix }: NatNames): string | undefined {
+function markOf({ alternatives }: Link, { lentPrefix }: NatNames): string | undefined {
   return alternatives.find((name) => name.startsWith(lentPrefix));
 }

@@ -1,17 +1,16 @@
-import { z } from 'zod';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
+import { inNetworkNamespace } from '#shared/sys/network-sockets.ts';
+import { namespacePathOf } from '../../net/channel/network-namespace.ts';
+import { withHostLinks } from '../../net/channel/rtnetlink.ts';
 import { type Check, failure, ok } from './check.ts';
 
-/** The output of `ip -j route get`. */
-const routes = z.array(z.object({ dev: z.string().optional(), gateway: z.string().optional() }));
-
-export const checkNamespace: Check = async ({ config }) => {
+export const checkNamespace: Check = ({ config }) => {
   const check = 'namespace';
   const name = config.paths.networkNamespace;
   try {
-    await run('ip', ['netns', 'exec', name, 'true']);
+    inNetworkNamespace(namespacePathOf(name), () => undefined);
     return ok(check, `the network namespace ${name} exists`);
   } catch (error) {
     return failure(
@@ -24,9 +23,9 @@ export const checkNamespace: Check = async ({ config }) => {
 
 export const checkNftables: Check = async ({ config }) => {
   const check = 'nftables';
-  const list = ['nft', '-j', 'list', 'tables'];
+  const path = namespacePathOf(config.paths.networkNamespace);
   try {
-    const { stdout } = await run('ip', ['netns', 'exec', config.paths.networkNamespace, ...list]);
+    const { stdout } = await run('nsenter', [`--net=${path}`, 'nft', '-j', 'list', 'tables']);
     if (stdout.includes('"table"'))
       return ok(check, 'the packet filter of the channel is in place');
     return failure(
@@ -42,12 +41,14 @@ export const checkNftables: Check = async ({ config }) => {
 export const checkOwnMetadataAddress: Check = async () => {
   const check = 'link-local';
   try {
-    const { stdout } = await run('ip', ['-j', 'route', 'get', SERVICE_IPV4]);
-    const [route] = routes.parse(JSON.parse(stdout));
-    const via = route?.gateway === undefined ? '' : ` via ${route.gateway}`;
+    const { device = 'no device', gateway } = await withHostLinks(
+      `find the route to ${SERVICE_IPV4}`,
+      (netlink) => netlink.findRoute(SERVICE_IPV4),
+    );
+    const via = gateway === undefined ? '' : ` via ${gateway}`;
     return ok(
       check,
-      `this host's own route to ${SERVICE_IPV4} is ${route?.dev ?? 'no device'}${via}; the channel uses a separate namespace, so neither disturbs the other`,
+      `this host's own route to ${SERVICE_IPV4} is ${device}${via}; the channel uses a separate namespace, so neither disturbs the other`,
     );
   } catch {
     return ok(check, `this host has no route to ${SERVICE_IPV4} of its own`);

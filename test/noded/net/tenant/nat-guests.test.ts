@@ -22,7 +22,7 @@ async function recognize(
   const guests = createNatGuests({
     ...{ names, logger: silentLogger, listCards: () => Promise.resolve(cards) },
   });
-  const links = devices.map((name) => ({ name, master: undefined, alternatives: [] }));
+  const links = devices.map((name) => ({ name }));
   const found = await guests.settle(links, undefined);
   return Object.fromEntries(found.map(({ device, ip }) => [device, ip]));
 }
