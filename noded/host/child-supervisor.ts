@@ -5,8 +5,8 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { until } from '#shared/abort/until.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -220,14 +220,13 @@ async function endPredecessor(
   if (record !== undefined && record.bootId === readBootId()) {
     const { pid, command } = record;
     if (isAlive(record)) logger.warn('child.ended-after-restart', { pid, command });
-    const limitMs = clock.monotonicMs() + END_LIMIT_MS;
-    while (isAlive(record)) {
-      if (clock.monotonicMs() > limitMs) {
-        logger.error('child.survives', { pid, command });
-        return;
-      }
+    const hasEnded = (): boolean => {
       signalProcess(record, 'SIGKILL');
-      await sleep(END_POLL_MS);
+      return !isAlive(record);
+    };
+    if (!(await until(hasEnded, { everyMs: END_POLL_MS, limitMs: END_LIMIT_MS, clock }))) {
+      logger.error('child.survives', { pid, command });
+      return;
     }
   }
   await rm(path, { force: true });

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { open, rm, stat, type FileHandle, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { plainText } from '#shared/text/plain-text.ts';
@@ -121,7 +121,7 @@ export async function* readInstallLog(
       offset = size;
     }
     if (!goesOn || signal.aborted) return;
-    await sleep(FOLLOW_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+    await pause(FOLLOW_INTERVAL_MS, signal);
   }
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '#shared/abort/until.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { readProcFile } from './process-facts.ts';
 
@@ -64,9 +64,8 @@ export async function endProcess(
   { askMs, killMs }: { readonly askMs: number; readonly killMs: number },
 ): Promise<boolean> {
   const end = async (signal: NodeJS.Signals, limitMs: number): Promise<void> => {
-    const deadline = performance.now() + limitMs;
     signalProcess(identity, signal);
-    while (isAlive(identity) && performance.now() < deadline) await sleep(END_POLL_MS);
+    await until(() => !isAlive(identity), { everyMs: END_POLL_MS, limitMs });
   };
   if (askMs > 0) await end('SIGTERM', askMs);
   await end('SIGKILL', killMs);

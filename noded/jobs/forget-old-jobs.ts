@@ -1,3 +1,4 @@
+import { every } from '#shared/clock/every.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -32,7 +33,5 @@ export function forgetOldJobs(dependencies: ForgetOldJobsDependencies): Disposab
       logger.warn('jobs.not-forgotten', { reason: messageOf(error) });
     }
   };
-  const timer = setInterval(() => void forget(), everyMs).unref();
-  void forget();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  return every(everyMs, forget, { startsNow: true });
 }

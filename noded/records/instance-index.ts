@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
+import { every } from '#shared/clock/every.ts';
 import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -77,7 +78,7 @@ export function startInstanceIndex(dependencies: InstanceIndexDependencies): Ins
 class FollowingIndex implements InstanceIndex {
   readonly #dependencies: InstanceIndexDependencies;
   readonly #watch: ReturnType<Store['watch']>;
-  readonly #timer: NodeJS.Timeout;
+  readonly #rereading: Disposable;
   readonly #ended = new AbortController();
   readonly #shared = new SharedParts();
   #instances = new NamedOrder<IndexedInstance>();
@@ -94,7 +95,7 @@ class FollowingIndex implements InstanceIndex {
     this.#dependencies = dependencies;
     const { store } = dependencies;
     this.#watch = store.watch(INSTANCES, (ids) => this.#notice(ids));
-    this.#timer = setInterval(() => this.#notice(null), READ_ALL_AGAIN_MS).unref();
+    this.#rereading = every(READ_ALL_AGAIN_MS, () => this.#notice(null));
   }
 
   async list(): Promise<readonly IndexedInstance[]> {
@@ -109,7 +110,7 @@ class FollowingIndex implements InstanceIndex {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#timer);
+    this.#rereading[Symbol.dispose]();
     this.#watch.end();
     this.#ended.abort();
     await this.#reading;
@@ -146,7 +147,7 @@ class FollowingIndex implements InstanceIndex {
           err: error,
         });
         this.#isFailing = true;
-        await sleep(ASK_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
+        await pause(ASK_AGAIN_MS, signal, { ref: false });
       }
       if (signal.aborted) return;
     }

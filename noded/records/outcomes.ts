@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { pause } from '#shared/abort/until.ts';
 import { installsSystem, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import { installChanges, installRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
@@ -222,7 +222,7 @@ export class Outcomes {
           if (isKept) onKept();
         }
         if (signal.aborted) throw error;
-        await sleep(WRITE_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+        await pause(WRITE_AGAIN_MS, signal);
       }
     }
   }

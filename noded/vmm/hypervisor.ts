@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '#shared/abort/until.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -158,7 +158,7 @@ class QemuHypervisor implements Hypervisor {
     const identity = (await this.#findSurvivor(runDirectory, uuid))?.identity;
     if (identity === undefined) return;
     signalProcess(identity, 'SIGKILL');
-    while (isAlive(identity)) await sleep(ENDED_INTERVAL_MS);
+    await until(() => !isAlive(identity), { everyMs: ENDED_INTERVAL_MS });
   }
 
   letGo(): void {
@@ -390,13 +390,12 @@ async function untilIdentified(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   let hasEnded = false;
-  const late = AbortSignal.timeout(START_TIMEOUT_MS);
   void launched.end.then(() => (hasEnded = true));
-  while ((await runDirectory.readIdentity()) === undefined) {
-    if (hasEnded || late.aborted) throw new Error('QEMU was not started');
-    signal?.throwIfAborted();
-    await sleep(IDENTIFIED_INTERVAL_MS);
-  }
+  const isIdentified = async (): Promise<boolean> =>
+    (await runDirectory.readIdentity()) !== undefined;
+  const limits = { everyMs: IDENTIFIED_INTERVAL_MS, limitMs: START_TIMEOUT_MS, signal };
+  await until(async () => (await isIdentified()) || hasEnded, limits);
+  if (!(await isIdentified())) throw new Error('QEMU was not started');
 }
 
 async function killChild(launched: LaunchedProcess): Promise<void> {

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { until } from '#shared/abort/until.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openUnixListener } from '#shared/sys/unix-sockets.ts';
@@ -312,12 +312,8 @@ async function within(
   isDone: () => Promise<boolean>,
   signal?: AbortSignal,
 ): Promise<void> {
-  const endMs = performance.now() + timeoutMs;
-  while (!(await isDone())) {
-    signal?.throwIfAborted();
-    if (performance.now() > endMs) throw failed(`${late} within ${timeoutMs / 1000} s`);
-    await sleep(POLL_MS);
-  }
+  if (!(await until(isDone, { everyMs: POLL_MS, limitMs: timeoutMs, signal })))
+    throw failed(`${late} within ${timeoutMs / 1000} s`);
 }
 
 function mirrorFailed({ id, error }: Job): AppError {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { every } from '#shared/clock/every.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
@@ -146,12 +147,10 @@ export class QemuMachine implements Machine {
   /** Watches the process until its end, which `exited` reports. Call it once. */
   watch(): void {
     const ended = this.#parts.childEnd ?? this.#waitForStranger();
-    const timer = setInterval(() => void this.#tend(), WATCH_INTERVAL_MS);
-    // A daemon that stops leaves its QEMU processes running.
-    timer.unref();
-    this.#letGo.signal.addEventListener('abort', () => clearInterval(timer));
+    const tending = every(WATCH_INTERVAL_MS, () => this.#tend());
+    this.#letGo.signal.addEventListener('abort', () => tending[Symbol.dispose]());
     void ended.then(async (end) => {
-      clearInterval(timer);
+      tending[Symbol.dispose]();
       if (this.#letGo.signal.aborted) return;
       const exit = await this.#conclude(end);
       if (!this.#letGo.signal.aborted) this.#exit.resolve(exit);

@@ -1,3 +1,4 @@
+import { every } from '#shared/clock/every.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -38,44 +39,30 @@ export function startReconciler(
 ): Disposable {
   const { records, clock, logger } = dependencies;
   let lastMs = clock.monotonicMs();
-  let running: Promise<void> | undefined;
-  let runningOften: Promise<void> | undefined;
-  const lookOften = (): void => {
-    runningOften ??= dependencies
+  const lookOften = (): Promise<void> =>
+    dependencies
       .often()
-      .catch((error: unknown) => logger.error('reconcile.failed', { err: error }))
-      .finally(() => (runningOften = undefined));
-  };
-  const look = (): void => {
+      .catch((error: unknown) => logger.error('reconcile.failed', { err: error }));
+  const look = async (): Promise<void> => {
     const nowMs = clock.monotonicMs();
     const awayAtMs = records.lastAwayAtMs();
     const isLate = awayAtMs !== null && nowMs - awayAtMs < LATE_WRITES_MS;
     const isUnseen = awayAtMs !== null && awayAtMs >= lastMs;
-    if (running !== undefined) return;
     if (!isLate && !isUnseen && nowMs - lastMs < USUAL_INTERVAL_MS) return;
     // Run in parallel: a failure of one must not prevent the others.
     const others = dependencies.others.map((settle) => settle());
-    running = Promise.allSettled([reconcile(dependencies), ...others])
-      .then((all) => {
-        for (const one of all) if (one.status === 'rejected') throw one.reason;
-      })
-      .then(() => {
-        lastMs = nowMs;
-      })
-      .catch((error: unknown) => {
-        if (!isAppError(error, 'STORE_UNAVAILABLE'))
-          logger.error('reconcile.failed', { err: error });
-      })
-      .finally(() => {
-        running = undefined;
-      });
+    try {
+      for (const one of await Promise.allSettled([reconcile(dependencies), ...others]))
+        if (one.status === 'rejected') throw one.reason;
+      lastMs = nowMs;
+    } catch (error) {
+      if (!isAppError(error, 'STORE_UNAVAILABLE')) logger.error('reconcile.failed', { err: error });
+    }
   };
-  lookOften();
-  const timer = setInterval(() => {
-    lookOften();
-    look();
-  }, LOOK_INTERVAL_MS).unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  const timers = new DisposableStack();
+  timers.use(every(LOOK_INTERVAL_MS, lookOften, { startsNow: true }));
+  timers.use(every(LOOK_INTERVAL_MS, look));
+  return timers;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { every } from '#shared/clock/every.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -194,8 +195,7 @@ export async function startGuests(
  * new orphans: a record may be lost at any time, and an unreachable node may have been removed.
  */
 function followOrphans(orphans: Orphans, membership: Membership, logger: Logger): Disposable {
-  let looking: Promise<void> | undefined;
-  const lookAll = async (): Promise<void> => {
+  return every(ORPHAN_INTERVAL_MS, async () => {
     try {
       await membership.refresh();
       await orphans.noticeLost();
@@ -203,12 +203,7 @@ function followOrphans(orphans: Orphans, membership: Membership, logger: Logger)
       logger.debug('orphans.not-looked-for', { err: error });
     }
     await orphans.takeOverAll('debug');
-  };
-  const look = (): void => {
-    looking ??= lookAll().finally(() => (looking = undefined));
-  };
-  const timer = setInterval(look, ORPHAN_INTERVAL_MS).unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  });
 }
 
 /**

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { every } from '#shared/clock/every.ts';
 import { runCommand } from '../process/command.ts';
 import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -58,23 +59,21 @@ export class Limits {
    */
   async watch(run: () => Promise<ProgramEnd>): Promise<ProgramEnd> {
     const before = this.#count();
-    const timer = setInterval(() => {
+    using timers = new DisposableStack();
+    const killBombs = (): void => {
       if (this.#count().forks > before.forks)
         writeFileSync(join(this.#limited, 'cgroup.kill'), '1');
-    }, WATCH_INTERVAL_MS);
-    try {
-      const end = await run();
-      const after = this.#count();
-      const reason =
-        after.kills > before.kills
-          ? `exceeded the memory limit of ${Math.floor(this.#memoryBytes / MIB)} MiB`
-          : after.forks > before.forks
-            ? `exceeded the limit of ${MAX_PROCESSES} processes`
-            : null;
-      return reason === null ? end : { ...end, isSuccess: false, how: `was killed: it ${reason}` };
-    } finally {
-      clearInterval(timer);
-    }
+    };
+    timers.use(every(WATCH_INTERVAL_MS, killBombs));
+    const end = await run();
+    const after = this.#count();
+    const reason =
+      after.kills > before.kills
+        ? `exceeded the memory limit of ${Math.floor(this.#memoryBytes / MIB)} MiB`
+        : after.forks > before.forks
+          ? `exceeded the limit of ${MAX_PROCESSES} processes`
+          : null;
+    return reason === null ? end : { ...end, isSuccess: false, how: `was killed: it ${reason}` };
   }
 
   #count(): { kills: number; forks: number } {

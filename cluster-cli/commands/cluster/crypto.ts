@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import { type CryptoRenewed, cryptoSteps } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
@@ -60,7 +60,7 @@ async function followRenewal(
   const over = new AbortController();
   const following = (async () => {
     while (!over.signal.aborted) {
-      await sleep(FOLLOW_INTERVAL_MS, undefined, { signal: over.signal }).catch(() => undefined);
+      await pause(FOLLOW_INTERVAL_MS, over.signal);
       // The renewal's own answer reports an unreachable daemon.
       await tell().catch(() => undefined);
     }

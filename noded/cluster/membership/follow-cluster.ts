@@ -1,3 +1,4 @@
+import { every } from '#shared/clock/every.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { CLUSTER } from '#shared/store/cluster-store.ts';
 import type { Store } from '#shared/store/store.ts';
@@ -40,9 +41,9 @@ export function followCluster({
     }
   };
   const { end } = store.watch(CLUSTER, () => void apply());
-  const timer = setInterval(() => void apply(), APPLY_AGAIN_MS).unref();
+  const applying = every(APPLY_AGAIN_MS, apply);
   return () => {
-    clearInterval(timer);
+    applying[Symbol.dispose]();
     end();
   };
 }

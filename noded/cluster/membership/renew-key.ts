@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { pause } from '#shared/abort/until.ts';
 import type { CryptoProgress, KeyStep } from '#shared/contract/api.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -269,7 +269,7 @@ export class KeyRenewal {
         logger.warn('cluster-key.not-renewed-yet', { reason: messageOf(error) });
         if (!isAppError(error)) return;
       }
-      await sleep(retryMs, undefined, { signal, ref: false }).catch(() => undefined);
+      await pause(retryMs, signal, { ref: false });
     }
   }
 

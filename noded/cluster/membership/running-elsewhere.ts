@@ -1,5 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { pause } from '#shared/abort/until.ts';
+import { every } from '#shared/clock/every.ts';
 import type { HostRoom } from '#shared/contract/host-room.ts';
 import { machineChanges, type RunningMachine } from '#shared/contract/instance.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -74,7 +75,7 @@ export class RunningElsewhere implements AsyncDisposable {
   /** Whether this node is marked offline. */
   #isOffline = false;
   readonly #watch: ReturnType<Store['watch']>;
-  readonly #timer: NodeJS.Timeout;
+  readonly #lookingAgain: Disposable;
   #looking: Promise<void> = Promise.resolve();
   #isEnded = false;
 
@@ -84,7 +85,7 @@ export class RunningElsewhere implements AsyncDisposable {
       this.#looking = this.#looking.then(() => this.#look());
     };
     this.#watch = dependencies.store.watch(NODES, look);
-    this.#timer = setInterval(look, LOOK_AGAIN_MS).unref();
+    this.#lookingAgain = every(LOOK_AGAIN_MS, look);
   }
 
   /** Returns facts by node. Unknown nodes are missing. */
@@ -100,7 +101,7 @@ export class RunningElsewhere implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnded = true;
-    clearInterval(this.#timer);
+    this.#lookingAgain[Symbol.dispose]();
     this.#watch.end();
     for (const { ended } of this.#followed.values()) ended.abort();
     await this.#looking;
@@ -163,7 +164,7 @@ export class RunningElsewhere implements AsyncDisposable {
         this.#dependencies.logger.debug('node.not-followed', { node, err: error });
       }
       isKnown();
-      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
+      await pause(pauseMs, signal, { ref: false });
     }
   }
 

@@ -2,8 +2,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { abortReason } from '#shared/abort/abortable.ts';
+import { pause } from '#shared/abort/until.ts';
 import type { GuestConnection } from '#shared/contract/guest-handover.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
@@ -180,7 +179,8 @@ async function untilMirrored(
     const { doneBytes, totalBytes, areReady } = await migration.mirrors();
     report.progress('sending disks', Math.min(doneBytes, totalBytes), totalBytes);
     if (areReady) return;
-    await pause(signal);
+    await pause(POLL_MS, signal);
+    signal.throwIfAborted();
   }
 }
 
@@ -203,14 +203,9 @@ async function untilStanding(
       report.log(tellRates(progress, downtimeMs), 'warn');
       await migration.allowDowntime(downtimeMs);
     }
-    await pause(signal);
+    await pause(POLL_MS, signal);
+    signal.throwIfAborted();
   }
-}
-
-async function pause(signal: AbortSignal): Promise<void> {
-  await sleep(POLL_MS, undefined, { signal }).catch(() => {
-    throw abortReason(signal);
-  });
 }
 
 interface Switch {

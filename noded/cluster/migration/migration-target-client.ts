@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Duplex } from 'node:stream';
 import { z } from 'zod';
-import { abortReason } from '#shared/abort/abortable.ts';
+import { pause } from '#shared/abort/until.ts';
 import {
   type ArrivalBegun,
   type ArrivalEnded,
@@ -120,9 +119,8 @@ async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise
       // Only counts repeated failures, because a successful call may take any time.
       untilMs ??= performance.now() + PATIENCE_MS;
       if (!isCut || performance.now() > untilMs) throw error;
-      await sleep(pauseMs, undefined, { signal }).catch(() => {
-        throw abortReason(signal);
-      });
+      await pause(pauseMs, signal);
+      signal.throwIfAborted();
     }
   }
 }

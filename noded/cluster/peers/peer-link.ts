@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import nacl from 'tweetnacl';
+import { every } from '#shared/clock/every.ts';
 import { requireOnline } from '#shared/contract/node-flags.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -83,7 +84,7 @@ class MailboxLink implements PeerLink {
   readonly #openings = new Map<string, Opening>();
   readonly #opened = new Map<string, PeerStream>();
   readonly #accepted = new Map<string, Accepted>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #keepingAlive: Disposable;
   readonly #pool = new WindowPool();
   /** Shared secrets by the other node's public key. */
   readonly #shared = new Map<string, Uint8Array>();
@@ -94,10 +95,9 @@ class MailboxLink implements PeerLink {
 
   private constructor(options: PeerLinkOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => {
+    this.#keepingAlive = every(SILENCE_MS, () => {
       for (const stream of this.#streams()) stream.keepAlive(SILENCE_MS, MAX_SILENCE_MS);
-    }, SILENCE_MS);
-    this.#timer.unref();
+    });
   }
 
   static async start(options: PeerLinkOptions): Promise<MailboxLink> {
@@ -328,7 +328,7 @@ class MailboxLink implements PeerLink {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#timer);
+    this.#keepingAlive[Symbol.dispose]();
     this.#greetings.clear();
     for (const stream of this.#streams()) stream.destroy();
     await this.#mailbox?.[Symbol.asyncDispose]();

@@ -1,3 +1,4 @@
+import { every } from '#shared/clock/every.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -42,12 +43,9 @@ export async function resumeHalted({ keeper, disks, logger }: ResumeDependencies
 
 /** Repeats this every few seconds until disposed. */
 export function followHalted(dependencies: ResumeDependencies): Disposable {
-  let looking: Promise<void> | undefined;
-  const look = (): void => {
-    looking ??= resumeHalted(dependencies)
-      .catch((error: unknown) => dependencies.logger.error('machine.not-resumed', { err: error }))
-      .finally(() => (looking = undefined));
-  };
-  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  return every(LOOK_INTERVAL_MS, () =>
+    resumeHalted(dependencies).catch((error: unknown) =>
+      dependencies.logger.error('machine.not-resumed', { err: error }),
+    ),
+  );
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import type { HostRoom, VolumeRoom } from '#shared/contract/host-room.ts';
 import type { MachineChanges, RunningMachine } from '#shared/contract/instance.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
@@ -34,8 +34,7 @@ export async function* watchMachines(
   let toldRoom = '';
   let last: HostRoom | undefined;
   let isMeasuring = false;
-  const pause = (): Promise<void> =>
-    sleep(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
+  const untilNextLook = (): Promise<boolean> => pause(LOOK_MS, signal, { ref: false });
   // A broken or hanging file system must not delay reports of running instances.
   const measure = async (): Promise<void> => {
     isMeasuring = true;
@@ -49,7 +48,7 @@ export async function* watchMachines(
   };
   for (let look = 0; !signal.aborted; look += 1) {
     const isFirst = look === 0;
-    if (look % LOOKS_A_ROOM === 0 && !isMeasuring) await Promise.race([measure(), pause()]);
+    if (look % LOOKS_A_ROOM === 0 && !isMeasuring) await Promise.race([measure(), untilNextLook()]);
     const room = JSON.stringify(last) === toldRoom ? undefined : last;
     if (room !== undefined) toldRoom = JSON.stringify(room);
     const running = keeper
@@ -62,7 +61,7 @@ export async function* watchMachines(
     if (isFirst || changed.length > 0 || ended.length > 0 || room !== undefined)
       yield { isFirst, running: changed, ended, ...(room && { room }) };
     told = now;
-    await pause();
+    await untilNextLook();
   }
 }
 

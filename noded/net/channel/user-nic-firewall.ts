@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv6 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { every } from '#shared/clock/every.ts';
 import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import { messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -109,10 +110,9 @@ export function createUserNicFirewall(options: MachineWallOptions): UserNicFirew
       logger.error('wall.not-changed', { table, message: messageOf(error) });
     });
   const settle = (): Promise<void> => guarded(() => (isNeeded() ? apply() : remove()));
-  const look = (): void => {
-    if (isNeeded()) void settle();
-  };
-  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
+  const looking = every(LOOK_INTERVAL_MS, async () => {
+    if (isNeeded()) await settle();
+  });
   return {
     raiseFor: async (machine) => {
       machines.add(machine);
@@ -128,7 +128,7 @@ export function createUserNicFirewall(options: MachineWallOptions): UserNicFirew
     },
     tidy: settle,
     [Symbol.asyncDispose]: async () => {
-      clearInterval(timer);
+      looking[Symbol.dispose]();
       await queue.run('wall', () => Promise.resolve());
     },
   };

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import { type MetadEvent, metadEvent } from '#shared/contract/metad-control.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -52,7 +52,7 @@ export async function* readEvents(
       if (signal.aborted) return;
       if (!isAppError(error)) logger.debug('metad.events-cut', { reason: messageOf(error) });
     }
-    await pause(signal);
+    await pause(RECONNECT_DELAY_MS, signal);
   }
 }
 
@@ -81,12 +81,4 @@ function parseEvent(line: string, logger: Logger): MetadEvent | undefined {
   const parsed = metadEvent.safeParse(value);
   if (parsed.success) return parsed.data;
   return drop(parsed.error.issues.map(({ path, code }) => `${path.join('.')}: ${code}`).join('; '));
-}
-
-async function pause(signal: AbortSignal): Promise<void> {
-  try {
-    await delay(RECONNECT_DELAY_MS, undefined, { signal });
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
 }

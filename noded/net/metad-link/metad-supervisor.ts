@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -282,17 +283,5 @@ export class MetadSupervisor {
       this.#options.logger.error('metad.hung', { metadPid: asked.pid });
       signalProcess(asked, 'SIGKILL');
     }
-  }
-}
-
-/** Waits. Returns false when the signal ended the wait. */
-async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return false;
-  try {
-    await delay(ms, undefined, { signal });
-    return true;
-  } catch (error) {
-    if (signal.aborted) return false;
-    throw error;
   }
 }

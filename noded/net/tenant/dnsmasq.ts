@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '#shared/abort/until.ts';
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
@@ -129,12 +130,11 @@ export function createDnsmasq(dir: string, uid: number) {
     let isOver = false;
     child.once('exit', () => (isOver = true));
     child.once('error', () => (isOver = true));
-    const deadline = performance.now() + START_TIMEOUT_MS;
     // A signal that arrives before dnsmasq installed its handlers would end it.
-    while (!STARTED.test(readFileTail(log, TAIL_BYTES))) {
-      if (isOver || performance.now() > deadline) throw notStarted(network, log);
-      await delay(LOOK_MS);
-    }
+    const hasStarted = (): boolean => STARTED.test(readFileTail(log, TAIL_BYTES));
+    const limits = { everyMs: LOOK_MS, limitMs: START_TIMEOUT_MS };
+    await until(() => hasStarted() || isOver, limits);
+    if (!hasStarted()) throw notStarted(network, log);
   };
   /** Ends dnsmasq and keeps its files. */
   const stop = async (): Promise<void> => {

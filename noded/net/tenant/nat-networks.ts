@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { every } from '#shared/clock/every.ts';
 import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import { networkGuest, type NetworkGuest, type NetworkRecord } from '#shared/contract/network.ts';
 import type { Clock } from '#shared/clock/clock.ts';
@@ -77,7 +78,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
   readonly #options: NatNetworksOptions;
   readonly #names: ReturnType<typeof natNamesOf>;
   readonly #queue = new SerialQueue<'nat'>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #looking: Disposable;
   /** Networks at the last read of the store; undefined before the first. */
   #records: readonly NetworkRecord[] | undefined;
   readonly #guests: NatGuests;
@@ -90,17 +91,13 @@ export class NatNetworks implements NatCards, AsyncDisposable {
   #repairs: NatReport['repairs'] = [];
   #policy: ReachPolicy | undefined;
   #members: Members = new Map();
-  #isLooking = false;
 
   constructor(options: NatNetworksOptions) {
     this.#options = options;
     this.#names = natNamesOf(options.root);
     this.#guests = createNatGuests({ names: this.#names, ...options });
     this.#rules = createRulesInForce(this.#names, join(options.dir, 'rules.nft'));
-    this.#timer = setInterval(
-      () => void this.#look(),
-      options.lookIntervalMs ?? LOOK_INTERVAL_MS,
-    ).unref();
+    this.#looking = every(options.lookIntervalMs ?? LOOK_INTERVAL_MS, () => this.#look());
   }
 
   /**
@@ -186,7 +183,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
    * start.
    */
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#timer);
+    this.#looking[Symbol.dispose]();
     await this.#queue
       .run('nat', async () => {
         const links = await listHostLinks();
@@ -201,14 +198,9 @@ export class NatNetworks implements NatCards, AsyncDisposable {
   /** Queries dnsmasq outside of the queue, so that jobs do not wait for a hanging one. */
   async #look(): Promise<void> {
     const isIdle = this.#records?.length === 0 && this.#standing.size === 0;
-    if (isIdle || this.#isLooking) return;
-    this.#isLooking = true;
-    try {
-      await Promise.all([...this.#standing.values()].map((network) => this.#endHanging(network)));
-      await this.follow();
-    } finally {
-      this.#isLooking = false;
-    }
+    if (isIdle) return;
+    await Promise.all([...this.#standing.values()].map((network) => this.#endHanging(network)));
+    await this.follow();
   }
 
   async #endHanging(network: NatNetwork): Promise<void> {

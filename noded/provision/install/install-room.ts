@@ -1,3 +1,4 @@
+import { every } from '#shared/clock/every.ts';
 import { abortable } from '#shared/abort/abortable.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
 
@@ -47,7 +48,7 @@ export class InstallRoom {
   readonly #options: InstallRoomOptions;
   readonly #holders = new Map<number, InstallDemand>();
   readonly #waiters: Waiter[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Disposable | undefined;
 
   constructor(options: InstallRoomOptions) {
     this.#options = options;
@@ -149,11 +150,11 @@ export class InstallRoom {
 
   #watch(): void {
     if (this.#waiters.length === 0) {
-      clearInterval(this.#timer);
+      this.#timer?.[Symbol.dispose]();
       this.#timer = undefined;
       return;
     }
-    this.#timer ??= setInterval(() => this.reconsider(), POLL_MS).unref();
+    this.#timer ??= every(POLL_MS, () => this.reconsider());
   }
 }
 

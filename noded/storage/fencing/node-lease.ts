@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import { nodeLease, type NodeLease } from '#shared/contract/node-lease.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -125,11 +125,7 @@ class StoredLease implements OwnLease {
   async #renewFromNowOn(): Promise<void> {
     const { signal } = this.#end;
     const intervalMs = planInterval(this.#dependencies.ttlMs);
-    for (;;) {
-      await sleep(intervalMs, undefined, { signal, ref: false }).catch(() => undefined);
-      if (signal.aborted) return;
-      await this.#tryRenew();
-    }
+    while (await pause(intervalMs, signal, { ref: false })) await this.#tryRenew();
   }
 
   async #tryRenew(): Promise<void> {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import {
@@ -103,16 +103,8 @@ async function transferUntil(options: TransferOptions): Promise<'not-modified' |
     }
     onRetry(`${messageOf(failure)}; retrying from byte ${position.offset}`);
     await pause(options.retryDelayMs * 2 ** Math.max(0, Math.min(idle, 5) - 1), signal);
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await delay(ms, undefined, { signal });
-  } catch (error) {
-    // The reason itself, not the AbortError around it.
     signal.throwIfAborted();
-    throw error;
+    signal.throwIfAborted();
   }
 }
 

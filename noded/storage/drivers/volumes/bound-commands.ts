@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from '#shared/abort/until.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import { tieToDaemon } from '../../../host/child-supervisor.ts';
@@ -67,8 +67,8 @@ export function createBoundCommands(
     const running = run(plan.command, plan.args, { env: ENVIRONMENT, timeoutMs: null });
     const enough = new AbortController();
     try {
-      const first = await Promise.race([running, outlast(waitMs, enough.signal)]);
-      if (first !== null) return first.stdout;
+      const first = await Promise.race([running, pause(waitMs, enough.signal)]);
+      if (typeof first !== 'boolean') return first.stdout;
     } finally {
       enough.abort();
     }
@@ -83,14 +83,6 @@ export function createBoundCommands(
     change: (command, args, { moreMs = 0, isTiedToDaemon } = {}) =>
       start(command, args, patience.changeMs + moreMs, isTiedToDaemon),
   };
-}
-
-/** @returns null after the time */
-async function outlast(ms: number, signal: AbortSignal): Promise<null> {
-  await sleep(ms, undefined, { signal }).catch((error: unknown) => {
-    if (!signal.aborted) throw error;
-  });
-  return null;
 }
 
 function tooLong({ what }: Begun, waitMs: number, of: CommandsOf): AppError {

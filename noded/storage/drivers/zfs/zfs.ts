@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '#shared/abort/until.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { CommandFailed } from '#shared/process/run.ts';
 import { type BoundCommands, createBoundCommands, NOT_FOUND } from '../volumes/bound-commands.ts';
@@ -57,11 +58,8 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
     }
   };
   const untilNamed = async (path: string): Promise<void> => {
-    const endMs = performance.now() + NAMED_WITHIN_MS;
-    while (!(await isNamed(path))) {
-      if (performance.now() > endMs) throw unnamed(path);
-      await sleep(LOOK_MS);
-    }
+    const limits = { everyMs: LOOK_MS, limitMs: NAMED_WITHIN_MS };
+    if (!(await until(() => isNamed(path), limits))) throw unnamed(path);
   };
   const listSnapshots = async (depth: number, paths: readonly string[]) =>
     parseSnapshots(
