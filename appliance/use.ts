@@ -64,8 +64,6 @@ export function createChosenAppliance(nodedSocket: string) {
   };
 }
 
-export type ChosenAppliance = ReturnType<typeof createChosenAppliance>;
-
 function failed(code = '', message: string, hint: string | null | undefined): AppError {
   return new AppError(isErrorCode(code) ? code : 'INTERNAL', message, {
     ...(hint != null && { hint }),

@@ -104,8 +104,6 @@ export function createInstanceClaims(store: Store, nameOf: (uuid: string) => Pro
   };
 }
 
-export type InstanceClaims = ReturnType<typeof createInstanceClaims>;
-
 /** Plans the claims of a new instance: the commit writes all of them or none. */
 export function planNewClaims(record: InstanceRecord): readonly Write[] {
   return claimsOf(record).map((claim) => ({ ...claim, expected: 'absent', value: record.uuid }));

@@ -28,5 +28,3 @@ export function createEventSigner() {
     signPath: (path: string): string => signPath(keyHex, path),
   };
 }
-
-export type EventSigner = ReturnType<typeof createEventSigner>;

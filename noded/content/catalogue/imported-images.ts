@@ -93,8 +93,6 @@ export function createImportedImages(dir: string) {
   };
 }
 
-export type ImportedImages = ReturnType<typeof createImportedImages>;
-
 async function requireRoom(dir: string, sizeBytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(dir);
   if (bavail * bsize >= sizeBytes + RESERVE_BYTES) return;

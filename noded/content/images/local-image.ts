@@ -31,8 +31,6 @@ export async function openLocalImage(path: string) {
   };
 }
 
-export type LocalImage = Awaited<ReturnType<typeof openLocalImage>>;
-
 async function openChecked(path: string): Promise<PinnedFile> {
   let file: PinnedFile;
   try {
