@@ -45,7 +45,7 @@ function mutate(node: ts.Node, source: ts.SourceFile): string | null {
   if (ts.isPrefixUnaryExpression(node) && node.operator === ts.SyntaxKind.ExclamationToken)
     return node.operand.getText(source);
   if (isCondition(node)) return `!(${node.getText(source)})`;
-  if (isDroppable(node)) return ';';
+  if (isDroppable(node)) return '{}';
   if (ts.isArrayLiteralExpression(node) && node.elements.length > 0) return '[]';
   if (node.kind === ts.SyntaxKind.TrueKeyword) return 'false';
   if (node.kind === ts.SyntaxKind.FalseKeyword) return 'true';
@@ -55,7 +55,9 @@ function mutate(node: ts.Node, source: ts.SourceFile): string | null {
 
 function isDroppable(node: ts.Node): boolean {
   if (ts.isIfStatement(node)) return node.elseStatement === undefined;
-  return ts.isExpressionStatement(node) || ts.isThrowStatement(node);
+  if (ts.isThrowStatement(node)) return true;
+  // `void held` only marks a parameter as used.
+  return ts.isExpressionStatement(node) && !ts.isVoidExpression(node.expression);
 }
 
 function isCondition(node: ts.Node): boolean {

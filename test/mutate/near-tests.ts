@@ -4,16 +4,22 @@ import { findTestFiles, isPure } from '../runner/groups.ts';
 
 /** Tests that are run for one mutant at most: the nearest ones. */
 const MOST = 8;
-const HOPS = 2;
+/** The parser of a language has the longest way to its tests. */
+const HOPS = 4;
 const IMPORT = /(?:from |import\()\s*'([.#][^']*\.ts)'/g;
+/** A test starts this file in a child process, which inherits the loader hook. */
+const START = /'((?:metad|noded|cluster-cli)\/[^' ]*\.ts)'/g;
+
+/** Compares the reference documents with the code that they are generated from. */
+const REFERENCE = 'test/scripts/docs/generate.int.test.ts';
 
 /** Files that only lead to others. A helper of a test counts as a part of the test, too. */
 const LEADS_ON =
   /^test\/|^cluster-cli\/(main-commands|create-command|programs)\.ts$|^cluster-cli\/.*\/program[^/]*\.ts$/;
 
 /**
- * Returns a function that gives the fast tests below the folder that mirrors a file's wing, if they
- * import the file directly or by way of one other file. Pure tests and the nearest come first.
+ * Returns a function that gives the fast tests that reach a file by imports: those of its program,
+ * or all for a file in `shared/`. Pure and near tests come first, the reference documents last.
  */
 export function findNearTests(projectDir: string): (file: string) => readonly string[] {
   const imports = createImports(projectDir);
@@ -23,19 +29,30 @@ export function findNearTests(projectDir: string): (file: string) => readonly st
     text: readFileSync(join(projectDir, test), 'utf8'),
   }));
   return (file) => {
+    const [program = ''] = file.split('/');
+    const folder = program === 'shared' ? 'test/' : `test/${program}/`;
     const wing = `test/${dirname(file).split('/').slice(0, 2).join('/')}/`;
-    const folder = wing.startsWith('test/noded/') ? wing : `test/${file.split('/')[0]}/`;
+    const words = new Set(basename(file, '.ts').split('-'));
+    const sharedWords = (test: string): number =>
+      basename(test)
+        .split(/[-.]/)
+        .filter((word) => words.has(word)).length;
     const name = new RegExp(`\\b${basename(file, '.ts')}\\b`);
     const rank = ({ test, hops, text }: (typeof reached)[number]): number =>
       (hops.get(file) ?? 0) +
       (isPure(test) ? 0 : 8) -
       (name.test(text) ? 2 : 0) -
+      2 * sharedWords(test) -
+      (test.startsWith(wing) ? 4 : 0) -
       (test.startsWith(`test/${dirname(file)}/`) ? 4 : 0);
-    return reached
-      .filter(({ test, hops }) => test.startsWith(folder) && hops.has(file))
-      .sort((a, b) => rank(a) - rank(b))
-      .slice(0, MOST)
-      .map(({ test }) => test);
+    const near = reached.filter(({ hops }) => hops.has(file));
+    return [
+      ...near
+        .filter(({ test }) => test.startsWith(folder))
+        .sort((a, b) => rank(a) - rank(b))
+        .slice(0, MOST),
+      ...near.filter(({ test }) => test === REFERENCE),
+    ].map(({ test }) => test);
   };
 }
 
@@ -58,10 +75,16 @@ function reachFrom(test: string, imports: Imports): ReadonlyMap<string, number> 
 
 function createImports(projectDir: string): Imports {
   const known = new Map<string, readonly string[]>();
-  const read = (file: string): readonly string[] =>
-    [...readFileSync(join(projectDir, file), 'utf8').matchAll(IMPORT)]
-      .map(([, name = '']) => (name.startsWith('#') ? name.slice(1) : join(dirname(file), name)))
-      .filter((each) => existsSync(join(projectDir, each)));
+  const read = (file: string): readonly string[] => {
+    const text = readFileSync(join(projectDir, file), 'utf8');
+    const imported = [...text.matchAll(IMPORT)].map(([, name = '']) =>
+      name.startsWith('#') ? name.slice(1) : join(dirname(file), name),
+    );
+    const started = file.startsWith('test/') ? [...text.matchAll(START)] : [];
+    return [...imported, ...started.map(([, name = '']) => name)].filter((each) =>
+      existsSync(join(projectDir, each)),
+    );
+  };
   return (file) => {
     const found = known.get(file) ?? read(file);
     known.set(file, found);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -34,6 +34,7 @@ test('every error code has an entry, and the subcommand launch has a section', a
   assert.match(files.get('commands/gnt-instance.md') ?? '', /^## gnt-instance launch$/m);
 });
 
-test('two runs of the generator give the same files', async () => {
-  assert.deepEqual(await generateMarkdown(), await generateMarkdown());
+test('the reference is what the generator writes', async () => {
+  for (const [name, text] of await generateMarkdown())
+    assert.equal(await readFile(join('docs/reference', name), 'utf8'), text, name);
 });
