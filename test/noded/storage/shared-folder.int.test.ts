@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import {
   chmod,
   chown,
@@ -183,59 +181,4 @@ test("a folder of a local instance that is an operator's link is no reason not t
   await symlink(join(root, 'elsewhere'), join(dir, instance.uuid));
   await disks.remove(instance);
   assert.deepEqual(await readdir(dir), []);
-});
-
-/** Mounts a FUSE file system without a responding server, like an unreachable file server. */
-const MOUNT_HANGING = String.raw`
-use strict;
-my ($dir) = @ARGV;
-open(my $fuse, '+<', '/dev/fuse') or die "/dev/fuse: $!\n";
-my $options = 'fd=' . fileno($fuse) . ',rootmode=40000,user_id=0,group_id=0';
-my ($mount, $umount) = $ARGV[1] eq 'x64' ? (165, 166) : (40, 39);
-syscall($mount, my $name = 'gone', $dir, my $type = 'fuse', 6, $options) == 0 or die "mount: $!\n";
-syswrite(STDOUT, "ready\n");
-sysread(STDIN, my $byte, 1);
-syscall($umount, $dir, 2);
-`;
-
-async function hang(dir: string): Promise<AsyncDisposable> {
-  const child = spawn('/usr/bin/perl', ['-e', MOUNT_HANGING, dir, process.arch], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  await once(child.stdout, 'data');
-  return {
-    [Symbol.asyncDispose]: async () => {
-      const ended = once(child, 'exit');
-      child.stdin.end();
-      await ended;
-    },
-  };
-}
-
-test('a folder that does not answer is refused, and nothing of the node waits for it', async () => {
-  const { one } = await place();
-  const instances = Array.from({ length: 6 }, newInstance);
-  for (const instance of instances) await one.disks.createEmpty(instance);
-  await using hanging = await hang(folder);
-  void hanging;
-  const refused = { code: 'HOST_PREREQUISITE', message: /does not answer/ };
-  const { snapshots } = one.disks;
-  // More calls than the thread pool has threads, each as the first on its folder.
-  const asking = instances.flatMap((instance) => [
-    assert.rejects(one.disks.settle(instance), refused),
-    assert.rejects(one.disks.removeSeed(instance), refused),
-    assert.rejects(one.disks.activate(instance), refused),
-    assert.rejects(one.disks.checkUnused(instance), refused),
-    assert.rejects(one.disks.remove(instance), refused),
-    assert.rejects(one.disks.remove({ uuid: instance.uuid }), refused),
-    assert.rejects(one.disks.checkSpace(instance), refused),
-    assert.rejects(snapshots.listForgotten(instance), refused),
-    assert.rejects(snapshots.isUnfinished(instance.uuid), refused),
-    one.disks.ownBytes(instance),
-  ]);
-  const began = Date.now();
-  await one.disks.list();
-  assert.ok(Date.now() - began < 5_000, 'files of the node were waited for');
-  await Promise.all(asking);
-  assert.equal((await one.disks.list()).length, instances.length + 1);
 });

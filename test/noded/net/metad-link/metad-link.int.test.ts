@@ -296,30 +296,6 @@ function pidsInNamespace(): readonly number[] {
   return pids.trim().split('\n').map(Number);
 }
 
-test('a slow metad is awaited and adopted, and no second metad is started', async () => {
-  const first = newLink();
-  await first.start(content);
-  const pid = first.pid ?? 0;
-  await first.detach();
-  // An older release keeps no record.
-  await rm(paths.metadRecordFile, { force: true });
-  process.kill(pid, 'SIGSTOP');
-  const second = newLink();
-  const started = second.start(content);
-  // Longer than a busy machine was once given before a twin was started.
-  await delay(5500);
-  const pids = pidsInNamespace();
-  process.kill(pid, 'SIGCONT');
-  await started;
-  try {
-    assert.deepEqual(pids, [pid]);
-    assert.deepEqual([second.adopted, second.pid], [true, pid]);
-  } finally {
-    await second.stop();
-  }
-  assert.equal(second.pid, null);
-});
-
 test('a metad that does not answer is ended and replaced', async () => {
   const first = newLink();
   await first.start(content);
