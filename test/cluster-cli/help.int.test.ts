@@ -36,6 +36,7 @@ test('every command of every program has its own help', async () => {
       'log',
       'hooks',
       'activate-disks',
+      'batch-create',
       'replace-token',
       'list-fields',
     ],

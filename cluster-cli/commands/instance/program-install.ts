@@ -8,6 +8,7 @@ import {
   type OptionMaker,
 } from '../../completion/command.ts';
 import type { AddOptions } from './add.ts';
+import type { SubmitOptions } from '../submit.ts';
 import type { LaunchOptions } from './launch.ts';
 import type { ModifyOptions } from './modify.ts';
 import type { ReinstallOptions } from './reinstall.ts';
@@ -32,6 +33,7 @@ const UNSET = 'none as the value of an option unsets what is stored.';
 
 const load = {
   add: () => import('./add.ts'),
+  batch: () => import('./batch-create.ts'),
   launch: () => import('./launch.ts'),
   modify: () => import('./modify.ts'),
   reinstall: () => import('./reinstall.ts'),
@@ -41,6 +43,7 @@ const load = {
 export function addInstallation(program: Command, context: Context): void {
   addLaunch(program, context);
   addAdd(program, context);
+  addBatchCreate(program, context);
   addReinstall(program, context);
   addModify(program, context);
 }
@@ -84,6 +87,29 @@ function addLaunch(program: Command, context: Context): void {
     ],
   }).action(async (image: string, name: string, options: LaunchOptions) => {
     await (await load.launch()).runLaunch(context, image, name, options);
+  });
+}
+
+function addBatchCreate(program: Command, context: Context): void {
+  addCommand(program, {
+    group: GROUP,
+    usage: 'batch-create <file>',
+    summary: 'Create the instances of a JSON file',
+    description:
+      'Creates the instances of a JSON file in the format of Ganeti, by one job each. If an entry is wrong or its creation would be refused, no instance is created.',
+    arguments: { file: 'JSON list of creations, or - (stdin)' },
+    completeArguments: ['file'],
+    options: jobOptions(),
+    explanation: [
+      'An entry has the keys of a creation by the remote API, see gnt-rapi(7); mode may be missing. Sizes are in MiB or have a unit: 1024, "1024", "1g".',
+      'Each entry is checked against the present state of the cluster, without the other entries: together they may need more room than there is. Exit status 1 if a job fails; the others continue.',
+    ],
+    notes: [
+      '[{"instance_name": "web1.example.com", "disk_template": "file", "os_type": "debootstrap+default", "disks": [{"size": "10g"}], "nics": [{}], "beparams": {"maxmem": 1024, "vcpus": 2}}]',
+    ],
+    examples: ['gnt-instance batch-create instances.json'],
+  }).action(async (file: string, options: SubmitOptions) => {
+    await (await load.batch()).runBatchCreate(context, file, options);
   });
 }
 

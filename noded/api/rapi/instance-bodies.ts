@@ -1,156 +1,30 @@
-import { imageFormat } from '#shared/contract/primitives.ts';
-import { type PlainPlace, plainSettings, type ValueType } from '#shared/contract/parameter-keys.ts';
-import { ownValue } from '#shared/json/own-value.ts';
+import {
+  beparams,
+  beyondGaneti,
+  booting,
+  common,
+  defaultOnly,
+  ganetiCreate,
+  ignored,
+  metadata,
+  NAMED,
+  osParameterChanges,
+  parameters,
+  plainBody,
+  size,
+  text,
+  withoutMeaning,
+} from '#shared/contract/ganeti-create.ts';
 import { z } from 'zod';
-import { diskChange, diskRequest, nicChange, nicRequest, size } from './instance-parts.ts';
+import { diskChange, nicChange } from './instance-parts.ts';
 
 /** Bodies of requests, by Ganeti's names. The opcodes check the values. */
-const ignored = z.unknown().optional();
-/** A parameter without a counterpart here. Clients may send Ganeti's default for it. */
-export function defaultOnly(
-  reason: string,
-  ...defaults: readonly boolean[]
-): z.ZodOptional<z.ZodLiteral<boolean | null>> {
-  return z.literal([null, ...defaults], { error: reason }).optional();
-}
-/** Parameters of every Ganeti opcode, which have no effect here. */
-export const common = {
-  debug_level: ignored,
-  priority: ignored,
-  reason: ignored,
-  comment: ignored,
-  dry_run: defaultOnly("add 'dry-run=1' to the query instead", false),
-  depends: defaultOnly('jobs do not depend on other jobs'),
-} as const;
-const NAMED = 'instances and nodes are named, not identified by UUID';
-const uuidOfInstance = { instance_uuid: defaultOnly(NAMED) } as const;
-/** Parameters that Ganeti's clients send by default and that have no effect here. */
-const withoutMeaning = {
-  ...common,
-  ip_check: ignored,
-  name_check: ignored,
-  conflicts_check: ignored,
-  wait_for_sync: ignored,
-  ignore_ipolicy: ignored,
-  opportunistic_locking: ignored,
-  file_driver: ignored,
-  identify_defaults: ignored,
-} as const;
-
-const text = z.string().max(65_536);
-const osParameters = z.record(z.string(), z.union([text, z.number().transform(String)]));
-const osParameterChanges = z.record(
-  z.string(),
-  z.union([text, z.number().transform(String), z.null()]),
-);
-const parameters = z.record(z.string(), z.unknown());
 const seconds = z.number().nonnegative();
-const count = z.number().int();
+const uuidOfInstance = { instance_uuid: defaultOnly(NAMED) } as const;
 
-const beparams = z.strictObject({
-  memory: size.optional(),
-  maxmem: size.optional(),
-  vcpus: count.optional(),
-  ...{ minmem: ignored, auto_balance: ignored },
-  ...{ always_failover: ignored, spindle_use: ignored },
-});
-
-/** Parameters beyond Ganeti's, named as the options of our commands. */
-const beyondGaneti = {
-  os_image: text.optional(),
-  os_image_checksum: text.optional(),
-  os_image_grow: z.boolean().optional(),
-  os_image_format: imageFormat.or(z.literal('auto')).optional(),
-  personalization_package: text.optional(),
-  personalization_checksum: text.optional(),
-  personalization_user: text.optional(),
-  personalization_password: text.optional(),
-  enable_safe_install: z.boolean().optional(),
-  install_parameters: parameters.optional(),
-  ...plainBody('installation'),
-} as const;
-/** The boot through the channel, for creations, reinstallations and changes. */
-const booting = {
-  bootenv: z.string().optional(),
-  profiles: z.array(z.string()).optional(),
-} as const;
-/** The metadata that dialects offer, with documents as text. */
-const metadata = {
-  user_data: z.string().optional(),
-  vendor_data: z.string().optional(),
-  network_config: z.string().optional(),
-  ssh_keys: z.array(z.string()).optional(),
-  metadata: parameters.optional(),
-  ...plainBody('metadata'),
-} as const;
-
-/** Returns the schema of plain settings by their names in bodies. The opcode checks the words. */
-function plainBody(place: PlainPlace): Record<string, z.ZodOptional> {
-  return Object.fromEntries(
-    plainNames(place).map(([, name, type]) => {
-      const value = 'list' in type ? z.array(z.string()) : z.string();
-      return [name, ('isSwitch' in type ? z.boolean() : value).optional()];
-    }),
-  );
-}
-
-/** Returns the given settings of a place under their names in opcodes. */
-export function readPlain(
-  place: PlainPlace,
-  given: Readonly<Record<string, unknown>>,
-): Record<string, unknown> {
-  return Object.fromEntries(plainNames(place).map(([key, name]) => [key, ownValue(given, name)]));
-}
-
-function plainNames(place: PlainPlace): readonly (readonly [string, string, ValueType])[] {
-  return Object.entries(plainSettings).flatMap(([key, row]) =>
-    row.place === place && 'rapi' in row ? [[key, row.rapi, row.type] as const] : [],
-  );
-}
-
-const imports = defaultOnly('import an export on its node: gnt-backup import');
-const reserved = defaultOnly('an instance cannot be reserved before it is created', false);
-const helper = defaultOnly('an installation has one timeout: gnt-instance add --install-timeout');
-
-export const createRequest = z.strictObject({
-  ...withoutMeaning,
-  ...beyondGaneti,
-  ...booting,
-  ...metadata,
+export const createRequest = ganetiCreate.extend({
   __version__: z.literal(1),
   mode: z.literal('create'),
-  instance_name: z.string(),
-  os_type: z.string().nullish(),
-  /** Placement does the work of Ganeti's `hail`. */
-  iallocator: z
-    .literal([null, 'hail', '.'], { error: "expected 'hail': placement chooses the node" })
-    .optional(),
-  group_name: z
-    .literal([null, 'default'], { error: "the only node group is 'default'" })
-    .optional(),
-  snode: defaultOnly('disks have no replica'),
-  ...{ snode_uuid: defaultOnly(NAMED), pnode_uuid: defaultOnly(NAMED) },
-  file_storage_dir: defaultOnly('the node chooses the folder of its disks'),
-  ...{ source_handshake: imports, source_instance_name: imports, source_x509_ca: imports },
-  ...{ src_node: imports, src_node_uuid: imports, src_path: imports },
-  ...{ source_shutdown_timeout: ignored, compress: ignored },
-  ...{ forthcoming: reserved, commit: reserved },
-  ...{ helper_startup_timeout: helper, helper_shutdown_timeout: helper },
-  force_variant: z.boolean().optional(),
-  hypervisor: z.literal('kvm').nullish(),
-  disk_template: z.string(),
-  disks: z.array(diskRequest).max(16),
-  nics: z.array(nicRequest).max(8),
-  beparams: beparams.optional(),
-  hvparams: parameters.optional(),
-  osparams: osParameters.nullish(),
-  osparams_private: osParameters.nullish(),
-  osparams_secret: osParameters.nullish(),
-  pnode: z.string().nullish(),
-  start: z.boolean().optional(),
-  no_install: z.boolean().nullish(),
-  instance_communication: z.boolean().optional(),
-  tags: z.array(z.string()).optional(),
 });
 
 export const reinstallRequest = z.strictObject({
@@ -280,8 +154,3 @@ export const renameRequest = z.strictObject({
   ...uuidOfInstance,
   new_name: z.string(),
 });
-
-export type InstallationRequest = z.output<z.ZodObject<typeof beyondGaneti>>;
-export type BootingRequest = z.output<z.ZodObject<typeof booting>>;
-export type MetadataRequest = z.output<z.ZodObject<typeof metadata>>;
-export type BackendRequest = z.output<typeof beparams>;

@@ -1,39 +1,8 @@
-import { readNicNetwork, readNicNetworkChanges } from '#shared/contract/static-network.ts';
-import { MIB } from '#shared/units/bytes.ts';
-import { readSizeMiB } from '#shared/units/parse-size.ts';
+import { diskRequest, nicRequest, planDisk, planNic } from '#shared/contract/ganeti-create.ts';
+import { readNicNetworkChanges } from '#shared/contract/static-network.ts';
 import { z } from 'zod';
 
-/** Disks and NICs in requests, by Ganeti's names. The opcodes check the values. */
-/** MiB, or text with a unit: Ganeti takes both. */
-export const size = z
-  .union([z.int(), z.string()])
-  .transform((given) => readSizeMiB(String(given)))
-  .refine((sizeMiB) => sizeMiB !== undefined, 'expected MiB or a size such as 10G');
-
-export const nicRequest = z.strictObject({
-  mac: z.string().optional(),
-  mode: z.string().optional(),
-  link: z.string().optional(),
-  vlan: z.literal(['', null], { error: 'VLANs are not supported' }).optional(),
-  /** Ganeti's older name for the link of a bridged NIC. */
-  bridge: z.string().optional(),
-  name: z.string().nullish(),
-  ip: z.string().nullish(),
-  gateway: z.string().optional(),
-  dns: z.string().optional(),
-  search: z.string().optional(),
-  routes: z.string().optional(),
-  mtu: z.union([z.number(), z.string()]).optional(),
-  /** The name of a network, as in Ganeti. */
-  network: z.string().nullish(),
-});
-export const diskRequest = z.strictObject({
-  /** MiB. */
-  size,
-  name: z.string().nullish(),
-  mode: z.literal('rw').optional(),
-});
-
+/** Changes of disks and NICs, by Ganeti's names. The opcodes check the values. */
 const which = z.union([z.number().int(), z.string()], { error: 'expected a number or a name' });
 const removal = z.object({
   action: z.literal('remove'),
@@ -74,25 +43,6 @@ export const diskChange = partChange(
   z.strictObject({ name: z.string().nullable() }, { error: 'only the name can be modified' }),
 );
 export const nicChange = partChange(nicRequest, nicRequest);
-
-type Disk = z.output<typeof diskRequest>;
-type Nic = z.output<typeof nicRequest>;
-
-export function planDisk({ size: sizeMiB, name }: Disk): object {
-  return { sizeBytes: sizeMiB * MIB, name: name ?? undefined };
-}
-
-export function planNic({ mac, mode, link, bridge, name, network, ...nic }: Nic): object {
-  const { ip, gateway, dns, search, routes, mtu } = nic;
-  return {
-    mac: mac === 'generate' ? 'auto' : mac,
-    mode,
-    link: link ?? bridge,
-    name: name ?? undefined,
-    networkName: network ?? undefined,
-    ...readNicNetwork({ ip: ip ?? undefined, gateway, dns, search, routes, mtu }),
-  };
-}
 
 export function planDiskChange(change: z.output<typeof diskChange>): object {
   const { action, which } = change;

@@ -1,5 +1,13 @@
 import { z } from 'zod';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
+import {
+  planBackend,
+  planBooting,
+  planCreate,
+  planDocuments,
+  planInstallation,
+  readPlain,
+} from '#shared/contract/ganeti-create.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
@@ -12,18 +20,13 @@ import {
   growRequest,
   migrateRequest,
   modifyRequest,
-  readPlain,
   rebootRequest,
   reinstallRequest,
   removeRequest,
   renameRequest,
   shutdownRequest,
-  type BackendRequest,
-  type BootingRequest,
-  type InstallationRequest,
-  type MetadataRequest,
 } from './instance-bodies.ts';
-import { planDisk, planDiskChange, planNic, planNicChange } from './instance-parts.ts';
+import { planDiskChange, planNicChange } from './instance-parts.ts';
 import { RapiFailure } from './rapi-failure.ts';
 
 /** An opcode before its own schema has checked it. */
@@ -42,31 +45,7 @@ export function parseCreate(body: unknown): Draft {
     createRequest,
     renameKeys(body, { name: 'instance_name', os: 'os_type' }),
   );
-  const { 'os-image': imageParameter, ...osparams } = given.osparams ?? {};
-  return {
-    opcode: 'INSTANCE_CREATE',
-    name: given.instance_name,
-    osType: given.os_type ?? undefined,
-    forceVariant: given.force_variant,
-    ...installation(given),
-    ...booting(given),
-    // In Ganeti, an image is a parameter of the OS.
-    osImage: given.os_image ?? imageParameter,
-    osParameters: osparams,
-    osParametersPrivate: given.osparams_private ?? undefined,
-    osParametersSecret: given.osparams_secret ?? undefined,
-    ...documents(given),
-    diskTemplate: given.disk_template,
-    disks: given.disks.map(planDisk),
-    nics: given.nics.map(planNic),
-    beparams: backend(given.beparams),
-    hvparams: given.hvparams,
-    node: given.pnode ?? undefined,
-    start: given.start,
-    install: !(given.no_install ?? false),
-    communication: given.instance_communication,
-    tags: given.tags,
-  };
+  return planCreate(given);
 }
 
 /** Parses a reinstallation, which stops the instance first as in Ganeti's remote API. */
@@ -78,8 +57,8 @@ export function parseReinstall(name: string, body: unknown): Draft {
     name,
     osType: given.os ?? undefined,
     forceVariant: given.force_variant,
-    ...installation(given),
-    ...booting(given),
+    ...planInstallation(given),
+    ...planBooting(given),
     osImage: given.os_image ?? imageParameter ?? undefined,
     osParameters: osparams,
     osParametersPrivate: given.osparams_private ?? undefined,
@@ -103,9 +82,9 @@ export function parseModify(name: string, body: unknown): Draft {
     osParameters: given.osparams ?? undefined,
     osParametersPrivate: given.osparams_private ?? undefined,
     osParametersSecret: given.osparams_secret ?? undefined,
-    ...documents(given),
-    ...booting(given),
-    beparams: backend(given.beparams),
+    ...planDocuments(given),
+    ...planBooting(given),
+    beparams: planBackend(given.beparams),
     hvparams: given.hvparams,
     communication: given.instance_communication ?? undefined,
     disks: given.disks?.map(planDiskChange),
@@ -181,44 +160,6 @@ export function parseGrow(name: string, disk: string, body: unknown): Draft {
     ...{ opcode: 'INSTANCE_GROW_DISK', name, disk: Number(disk) },
     ...{ amountBytes: amount * MIB, absolute },
   };
-}
-
-function installation(given: InstallationRequest): Record<string, unknown> {
-  return {
-    osImageChecksum: given.os_image_checksum,
-    osImageGrow: given.os_image_grow,
-    osImageFormat: given.os_image_format,
-    personalizationPackage: given.personalization_package,
-    personalizationChecksum: given.personalization_checksum,
-    personalizationUser: given.personalization_user,
-    personalizationPassword: given.personalization_password,
-    safeInstall: given.enable_safe_install,
-    installParameters: given.install_parameters,
-    ...readPlain('installation', given),
-  };
-}
-
-function booting({ bootenv, profiles }: BootingRequest): Record<string, unknown> {
-  return { bootEnv: bootenv, profiles };
-}
-
-function documents(given: MetadataRequest): Record<string, unknown> {
-  return {
-    userData: toBase64(given.user_data),
-    vendorData: toBase64(given.vendor_data),
-    networkConfig: toBase64(given.network_config),
-    sshKeys: given.ssh_keys,
-    metadata: given.metadata,
-    ...readPlain('metadata', given),
-  };
-}
-
-function backend(given: BackendRequest | undefined): object {
-  return { memoryMiB: given?.maxmem ?? given?.memory, vcpus: given?.vcpus };
-}
-
-function toBase64(document: string | undefined): string | undefined {
-  return document === undefined ? undefined : Buffer.from(document).toString('base64');
 }
 
 /** @throws RapiFailure if both names of a parameter are given */

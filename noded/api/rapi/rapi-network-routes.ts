@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { common } from '#shared/contract/ganeti-create.ts';
 import { MAX_NETWORKS, type NetworkInfo } from '#shared/contract/network.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
 import { parseInput } from '../http/http-errors.ts';
 import { listNetworkInfos } from '../http/object-routes.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceIndex } from '../../records/instance-index.ts';
-import { common } from './instance-bodies.ts';
 import { networkFields } from './network-fields.ts';
 import { pickFields } from './fields.ts';
 import { RapiFailure } from './rapi-failure.ts';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { common, defaultOnly } from '#shared/contract/ganeti-create.ts';
 import { nodeRole } from '#shared/contract/node-role.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
 import { GROUP } from '#shared/contract/node-group.ts';
@@ -9,7 +10,6 @@ import type { NodeRegistry } from '../../records/node-registry.ts';
 import { parseInput } from '../http/http-errors.ts';
 import { pickFields } from './fields.ts';
 import { groupFields, groupUuidOf, type GroupFacts } from './group-fields.ts';
-import { common, defaultOnly } from './instance-bodies.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import {

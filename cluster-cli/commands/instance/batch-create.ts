@@ -1,0 +1,200 @@
+import { z } from 'zod';
+import { ganetiCreate, planCreate } from '#shared/contract/ganeti-create.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+import { type Opcode, opcode as opcodeSchema } from '#shared/contract/opcode.ts';
+import { findUnusable } from '#shared/contract/unusable-text.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
+import { CommandFailure } from '../../failures/failure.ts';
+import { watchJob } from '../../progress/watch.ts';
+import type { Context } from '../../terminal/context.ts';
+import type { SubmitOptions } from '../submit.ts';
+
+/** Ganeti's names of fields, if they differ by more than case. */
+const GANETI_NAMES: Readonly<Record<string, string>> = {
+  name: 'instance_name',
+  node: 'pnode',
+  memoryMiB: 'maxmem',
+  sizeBytes: 'size',
+  networkName: 'network',
+  osParameters: 'osparams',
+  osParametersPrivate: 'osparams_private',
+  osParametersSecret: 'osparams_secret',
+  safeInstall: 'enable_safe_install',
+  bootEnv: 'bootenv',
+};
+
+interface Entry {
+  /** `instances.json: entry 2 (web2)`. */
+  readonly place: string;
+  readonly opcode: Opcode & { readonly opcode: 'INSTANCE_CREATE' };
+}
+
+/**
+ * Creates all instances of a file, or none if one would be refused.
+ * @throws AppError VALIDATION with all problems, before the first job; COMMAND_FAILED after failed
+ * jobs
+ */
+export async function runBatchCreate(
+  context: Context,
+  file: string,
+  options: SubmitOptions,
+): Promise<void> {
+  const entries = readEntries(
+    file === '-' ? 'stdin' : file,
+    context.values.readWholeText('batch-create', file),
+  );
+  await requireAccepted(context, entries);
+  if (options.dryRun) {
+    context.note(`${entries.length} instance(s) would be created; nothing was changed`);
+    return;
+  }
+  const jobs = await submitAll(context, entries);
+  if (options.submit) {
+    if (options.json) context.print(JSON.stringify(jobs));
+    else context.print(`Submitted jobs ${jobs.map(({ id }) => id ?? 'none').join(', ')}`);
+  }
+  const ended = options.submit ? jobs : await watchAll(context, jobs, options);
+  if (options.json && !options.submit) context.print(JSON.stringify(ended, null, 2));
+  const failed = ended.filter((job) => job === null || job.id === null).length;
+  if (failed > 0)
+    throw new AppError(
+      'COMMAND_FAILED',
+      `${failed} of ${entries.length} instance(s) could not be created`,
+      { hint: 'See the reasons above; gnt-job list shows the jobs' },
+    );
+  if (!options.submit) context.note(`${entries.length} instance(s) created`);
+}
+
+/** @throws AppError VALIDATION that names file, entry and key */
+export function readEntries(file: string, text: string): readonly Entry[] {
+  const invalid = (problems: readonly string[]): AppError =>
+    new AppError('VALIDATION', problems.join('; '), {
+      hint: 'No instance was created. See the example of gnt-instance batch-create --help',
+    });
+  const list = z.looseObject({}).array().min(1).safeParse(parse(text));
+  if (!list.success)
+    throw invalid([`${file}: expected a JSON list with at least one object per instance`]);
+  const problems: string[] = [];
+  const names = new Map<unknown, number>();
+  const entries = list.data.flatMap((given, at): readonly Entry[] => {
+    const name = given['instance_name'];
+    const place = `${file}: entry ${at + 1}${typeof name === 'string' ? ` (${name})` : ''}`;
+    const former = names.get(name);
+    if (former !== undefined)
+      problems.push(`${place}: instance_name: the same as in entry ${former}`);
+    names.set(name, at + 1);
+    const parsed = parseEntry(given);
+    if (Array.isArray(parsed)) {
+      problems.push(...parsed.map((problem) => `${place}: ${problem}`));
+      return [];
+    }
+    return [{ place, opcode: parsed }];
+  });
+  if (problems.length > 0) throw invalid(problems);
+  return entries;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns an opcode or the problems, without values, which may be secret. */
+function parseEntry(given: unknown): Entry['opcode'] | string[] {
+  const unusable = findUnusable(given);
+  if (unusable !== undefined) return [`${unusable.path.join('.')}: ${unusable.problem}`];
+  const body = ganetiCreate.safeParse(given);
+  if (!body.success) return body.error.issues.map(describe);
+  const parsed = opcodeSchema.safeParse(planCreate(body.data));
+  if (!parsed.success) return parsed.error.issues.map(describe);
+  if (parsed.data.opcode !== 'INSTANCE_CREATE') throw new Error('not a creation');
+  return parsed.data;
+}
+
+function describe({ path, message }: z.core.$ZodIssue): string {
+  const keys = path.map((key) =>
+    typeof key === 'string' ? (ownValue(GANETI_NAMES, key) ?? toSnakeCase(key)) : String(key),
+  );
+  return keys.length === 0 ? message : `${keys.join('.')}: ${message}`;
+}
+
+function toSnakeCase(key: string): string {
+  return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** @throws AppError VALIDATION with the refusals of the daemon */
+async function requireAccepted(context: Context, entries: readonly Entry[]): Promise<void> {
+  const client = await context.client();
+  const problems: string[] = [];
+  for (const { place, opcode } of entries) {
+    try {
+      await client.ask('POST /v1/jobs', {
+        body: opcode,
+        query: { 'dry-run': '1' },
+        timeoutMs: Infinity,
+      });
+    } catch (error) {
+      problems.push(`${place}: ${refusalOf(error)}`);
+    }
+  }
+  if (problems.length === 0) return;
+  for (const problem of problems) context.note(problem);
+  throw new AppError(
+    'VALIDATION',
+    `${problems.length} of ${entries.length} entries are refused; no instance was created`,
+    { hint: 'See the reasons above' },
+  );
+}
+
+interface Submitted {
+  readonly name: string;
+  /** Null: the job was refused, although the check had accepted it. */
+  readonly id: number | null;
+}
+
+async function submitAll(
+  context: Context,
+  entries: readonly Entry[],
+): Promise<readonly Submitted[]> {
+  const client = await context.client();
+  const jobs: Submitted[] = [];
+  for (const { place, opcode } of entries) {
+    const { name } = opcode;
+    try {
+      const answer = await client.ask('POST /v1/jobs', { body: opcode });
+      jobs.push({ name, id: 'id' in answer ? answer.id : null });
+    } catch (error) {
+      context.warn(`${place}: ${refusalOf(error)}`);
+      jobs.push({ name, id: null });
+    }
+  }
+  return jobs;
+}
+
+/** Follows the jobs one after another. A failure does not end it. @returns null for a failed job */
+async function watchAll(
+  context: Context,
+  jobs: readonly Submitted[],
+  { json }: SubmitOptions,
+): Promise<readonly (JobRecord | null)[]> {
+  const ended: (JobRecord | null)[] = [];
+  for (const { name, id } of jobs) {
+    try {
+      ended.push(id === null ? null : await watchJob(context, id, { json }));
+    } catch (error) {
+      context.warn(`${name}: ${refusalOf(error)}`);
+      ended.push(null);
+    }
+  }
+  return ended;
+}
+
+/** @throws the error itself if it is no refusal or failure of one instance */
+function refusalOf(error: unknown): string {
+  if (!(error instanceof CommandFailure) || error.exitStatus > 2) throw error;
+  return `${error.message} (${error.code})${error.hint === null ? '' : `; ${error.hint}`}`;
+}
