@@ -1,14 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { z } from 'zod';
-import type { AllEndpoints, EndpointKey, ParameterNames } from '#shared/contract/endpoints.ts';
+import type { EndpointKey } from '#shared/contract/endpoints.ts';
 import type {
   InstanceInfo,
   InstanceSummary,
   InstanceSummaryField,
 } from '#shared/contract/instance.ts';
+import {
+  type Given,
+  type Input,
+  type JsonKey,
+  type JsonOf,
+  locateEndpoint,
+  type MediaKey,
+  type StreamKey,
+} from '#shared/contract/locate-endpoint.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import {
   ANSWER_TIMEOUT_MS,
@@ -22,7 +29,7 @@ import {
   succeed,
   withAnswers,
 } from './ask-node.ts';
-import { call, type CallOptions, type Endpoint } from './connection.ts';
+import { call, type Endpoint } from './connection.ts';
 
 /** Remote catalogues may be slow, and a large image may have to be copied. */
 const CATALOGUE_TIMEOUT_MS = 1_800_000;
@@ -38,34 +45,6 @@ const TIMEOUTS_MS: { readonly [Key in EndpointKey]?: number } = {
   'POST /v1/catalogues': CATALOGUE_TIMEOUT_MS,
   'POST /v1/catalogues/update': CATALOGUE_TIMEOUT_MS,
 };
-
-type Answers<Key extends EndpointKey> = AllEndpoints[Key]['answers'];
-type StreamKey = {
-  [Key in EndpointKey]: Answers<Key> extends { 101: null } ? Key : never;
-}[EndpointKey];
-type MediaKey = {
-  [Key in EndpointKey]: Answers<Key> extends { 200: infer Body }
-    ? Body extends z.ZodType
-      ? never
-      : Key
-    : never;
-}[EndpointKey];
-type JsonKey = Exclude<EndpointKey, StreamKey | MediaKey>;
-
-type Json<Answer> = Answer extends z.ZodType ? z.output<Answer> : undefined;
-type JsonOf<Key extends JsonKey> = Json<Answers<Key>[keyof Answers<Key>]>;
-
-/** Parts of the path, query and body of a request. */
-type Input<Key extends EndpointKey> = Readonly<Record<ParameterNames<Key>, string | number>> &
-  (AllEndpoints[Key] extends { query: infer Query extends z.ZodType }
-    ? { readonly query?: z.input<Query> }
-    : unknown) &
-  (AllEndpoints[Key] extends { request: infer Body extends z.ZodType }
-    ? { readonly body: z.input<Body> }
-    : unknown) & { readonly signal?: AbortSignal | undefined; readonly timeoutMs?: number };
-/** The input is optional if none of its parts is required. */
-type Given<Key extends EndpointKey> =
-  Partial<Input<Key>> extends Input<Key> ? [input?: Input<Key>] : [input: Input<Key>];
 
 export interface MetadataAnswer {
   readonly contentType: string;
@@ -105,13 +84,13 @@ export interface NodeClient {
 
 export function createNodeClient(endpoint: Endpoint): NodeClient {
   const instanceSlices = (): AsyncIterable<readonly InstanceInfo[]> => {
-    const { path } = locate('GET /v1/instances', { query: { lines: '1' } });
+    const { path } = locateEndpoint('GET /v1/instances', { query: { lines: '1' } });
     return askLines(endpoint, path, (of) => of.instanceInfo);
   };
   return {
-    async ask<Key extends JsonKey>(key: Key, ...[input]: Given<Key>): Promise<JsonOf<Key>> {
-      const options = locate(key, input);
-      const idleTimeoutMs = input?.timeoutMs ?? TIMEOUTS_MS[key] ?? ANSWER_TIMEOUT_MS;
+    async ask<Key extends JsonKey>(key: Key, ...given: Given<Key>): Promise<JsonOf<Key>> {
+      const options = locateEndpoint(key, ...given);
+      const idleTimeoutMs = given[0]?.timeoutMs ?? TIMEOUTS_MS[key] ?? ANSWER_TIMEOUT_MS;
       const response = await succeed(endpoint, {
         ...options,
         ...(idleTimeoutMs !== Infinity && { idleTimeoutMs }),
@@ -125,12 +104,12 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       // The schema is that of the endpoint.
       return read(await readAll(response)) as JsonOf<Key>;
     },
-    open: (key, ...[input]) => succeed(endpoint, locate(key, input)),
-    connect: (key, input) => raw(endpoint, locate(key, input).path),
+    open: (key, ...given) => succeed(endpoint, locateEndpoint(key, ...given)),
+    connect: (key, input) => raw(endpoint, locateEndpoint(key, input).path),
     instances: async () => (await Array.fromAsync(instanceSlices())).flat(),
     instanceSlices,
     instanceSummaries(fields) {
-      const { path } = locate('GET /v1/instance-summaries', {
+      const { path } = locateEndpoint('GET /v1/instance-summaries', {
         query: { fields: fields.join(',') },
       });
       const mask: { [Field in InstanceSummaryField]?: true } = {};
@@ -141,7 +120,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     async metadata(name, path) {
       const leaf = path.replace(/\?partial=true$/, '');
       const response = await call(endpoint, {
-        ...locate('GET /v1/instances/{name}/metadata/{*path}', {
+        ...locateEndpoint('GET /v1/instances/{name}/metadata/{*path}', {
           name,
           path: leaf,
           query: { partial: leaf === path ? undefined : '1' },
@@ -161,15 +140,17 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     },
     async receive(name, waitS, signal) {
       const input = { name, query: { wait: waitS }, signal };
-      const response = await succeed(endpoint, locate('GET /v1/instances/{name}/queue', input));
+      const response = await succeed(
+        endpoint,
+        locateEndpoint('GET /v1/instances/{name}/queue', input),
+      );
       const bytes = await readAll(response);
       return response.statusCode === 204 || bytes.length === 0 ? null : bytes;
     },
     async send(name, bytes) {
       const response = await withAnswers(
         call(endpoint, {
-          ...locate('POST /v1/instances/{name}/queue', { name }),
-          body: { type: 'application/octet-stream', bytes },
+          ...locateEndpoint('POST /v1/instances/{name}/queue', { name, body: bytes }),
           idleTimeoutMs: ANSWER_TIMEOUT_MS,
         }),
       );
@@ -187,36 +168,6 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
   };
 }
 
-/** Input of any endpoint, as `locate` reads it. */
-interface AnyInput {
-  readonly [parameter: string]: unknown;
-  readonly query?: Readonly<Record<string, unknown>>;
-  readonly body?: unknown;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** @throws AppError USAGE for an empty name in the path */
-function locate<Key extends EndpointKey>(key: Key, input: Input<Key> | undefined): CallOptions {
-  const { query = {}, body, signal, ...parameters }: AnyInput = input ?? {};
-  // The form of every key.
-  const [method, template] = key.split(' ') as [NonNullable<CallOptions['method']>, string];
-  const path = template.replace(/\{(\*?)(\w+)\}/g, (_, rest: string, name: string) => {
-    const value = String(ownValue(parameters, name));
-    return rest === '' ? encodeName(value) : value.split('/').map(encodeURIComponent).join('/');
-  });
-  const pairs = Object.entries(query)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
-  return {
-    method,
-    path: pairs.length === 0 ? path : `${path}?${pairs.join('&').replaceAll('%2C', ',')}`,
-    signal,
-    ...(body !== undefined && {
-      body: { type: 'application/json', bytes: Buffer.from(JSON.stringify(body)) },
-    }),
-  };
-}
-
 async function refusedToGuest(response: IncomingMessage, path: string): Promise<AppError> {
   const text = (await readAll(response)).toString('utf8').trim();
   const status = response.statusCode ?? 500;
@@ -225,9 +176,4 @@ async function refusedToGuest(response: IncomingMessage, path: string): Promise<
     `the guest gets ${status} for /${path}${text === '' ? '' : `: ${text.slice(0, 300)}`}`,
     { hint: 'gnt-instance metadata NAME without a path lists the entries' },
   );
-}
-
-function encodeName(name: string): string {
-  if (name !== '') return encodeURIComponent(name);
-  throw new AppError('USAGE', 'a name is empty', { hint: 'Give the name of one, or leave it out' });
 }

@@ -1,7 +1,7 @@
-import { z } from 'zod';
 import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
-import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
+import { jobEvent, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode, OpcodeOf } from '#shared/contract/opcode.ts';
+import { locateEndpoint } from '#shared/contract/locate-endpoint.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { readLines } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -34,7 +34,6 @@ export interface ClusterJobsDependencies {
   readonly migrationTarget: Pick<MigrationTarget, 'check'>;
 }
 
-const JSON_TYPE = 'application/json';
 const MAX_EVENT_CHARACTERS = 4 * MIB;
 /**
  * Time limit for a node's answer whether it accepts an instance. The node also asks repositories.
@@ -47,23 +46,18 @@ export function clusterJobs(dependencies: ClusterJobsDependencies): JobLayer {
   /** Returns the other node that runs a job; undefined for an ended job or one of this node. */
   const runnerOf = ({ node, endedAtMs }: JobRecord): string | undefined =>
     endedAtMs !== null || node === nodeName ? undefined : node;
-  const post = (opcode: Opcode, query: Record<string, string>, signal?: AbortSignal) => ({
-    method: 'POST',
-    path: `/v1/jobs?${new URLSearchParams(query).toString()}`,
-    body: { type: JSON_TYPE, bytes: Buffer.from(JSON.stringify(opcode)) },
-    signal,
-  });
   return (own) => ({
     submit: async (opcode, options = {}) => {
       const { isDryRun, submitter } = options;
       const submitTo: Make<number> = async (node, placement, asked) => {
         if (node === nodeName) return own.submit(asked, { ...options, placement });
         const query = {
-          ...(isDryRun === true && { 'dry-run': 'job' }),
+          ...(isDryRun === true && { 'dry-run': 'job' as const }),
           ...(submitter && { submitter: JSON.stringify(submitter) }),
           ...(placement && { placement: JSON.stringify(placement) }),
         };
-        return (await askPeer(peers, node, post(asked, query), jobSubmitted)).id;
+        const answer = await askPeer(peers, node, 'POST /v1/jobs', { body: asked, query });
+        return jobSubmitted.parse(answer).id;
       };
       const isBound = submitter !== undefined && submitter.scope !== null;
       return onItsNode(opcode, submitTo, isBound, dependencies);
@@ -71,8 +65,9 @@ export function clusterJobs(dependencies: ClusterJobsDependencies): JobLayer {
     dryRun: (opcode, signal) => {
       const tryOn: Make<Preview> = async (node, _placement, asked) => {
         if (node === nodeName) return own.dryRun(asked, signal);
-        const asking = post(asked, { 'dry-run': '1' }, signal);
-        const { hooks } = await askPeer(peers, node, asking, dryRunAccepted);
+        const query = { 'dry-run': '1' } as const;
+        const answer = await askPeer(peers, node, 'POST /v1/jobs', { body: asked, query, signal });
+        const { hooks } = dryRunAccepted.parse(answer);
         return hooks ? { hooks } : {};
       };
       return onItsNode(opcode, tryOn, false, dependencies);
@@ -80,14 +75,14 @@ export function clusterJobs(dependencies: ClusterJobsDependencies): JobLayer {
     cancel: async (id) => {
       const node = runnerOf(await own.get(id));
       if (node === undefined) return own.cancel(id);
-      await askPeer(peers, node, { method: 'DELETE', path: `/v1/jobs/${id}` }, z.unknown());
+      await askPeer(peers, node, 'DELETE /v1/jobs/{id}', { id });
     },
     get: async (id) => {
       const stored = await own.get(id);
       const node = runnerOf(stored);
       if (node === undefined) return stored;
       try {
-        return await askPeer(peers, node, { method: 'GET', path: `/v1/jobs/${id}` }, jobRecord);
+        return await askPeer(peers, node, 'GET /v1/jobs/{id}', { id });
       } catch (error) {
         // The stored job lacks the log, which is stored at its end.
         if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_OFFLINE'))
@@ -213,8 +208,8 @@ async function* watchPeer(
   id: number,
   signal: AbortSignal,
 ): AsyncGenerator<JobEvent> {
-  const path = `/v1/jobs/${id}/events`;
-  const answer = await requestPeer(peers, node, { method: 'GET', path, signal });
+  const request = locateEndpoint('GET /v1/jobs/{id}/events', { id, signal });
+  const answer = await requestPeer(peers, node, request);
   if (answer.statusCode !== 200) await throwRefusal(answer, node);
   for await (const line of readLines(answer, MAX_EVENT_CHARACTERS))
     yield jobEvent.parse(JSON.parse(line));

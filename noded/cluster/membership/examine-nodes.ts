@@ -1,4 +1,4 @@
-import { doctorReport, type NodeReport } from '#shared/contract/api.ts';
+import type { NodeReport } from '#shared/contract/api.ts';
 import { toError } from '#shared/errors/app-error.ts';
 import type { ListedFlags, NodeRegistry } from '../../records/node-registry.ts';
 import { askPeer, type Peers } from '../peers/ask-peer.ts';
@@ -22,8 +22,7 @@ export async function examineNodes(
   const examine = async ({ name, flags }: ListedFlags): Promise<NodeReport> => {
     try {
       const signal = AbortSignal.timeout(EXAMINATION_TIMEOUT_MS);
-      const asking = { method: 'GET', path: '/v1/doctor', signal };
-      return { node: name, report: await askPeer(peers, name, asking, doctorReport) };
+      return { node: name, report: await askPeer(peers, name, 'GET /v1/doctor', { signal }) };
     } catch (error) {
       return { node: name, silent: toError(error).message, isOffline: flags.offline };
     }

@@ -1,16 +1,18 @@
 import { Readable } from 'node:stream';
-import type { z } from 'zod';
 import {
   listedNode,
-  listedOrphan,
-  nodeInfo,
-  osInfo,
   type ListedNode,
   type ListedOrphan,
   type NodeInfo,
   type NodeOs,
   type OsInfo,
 } from '#shared/contract/api.ts';
+import {
+  type Given,
+  type JsonOf,
+  locateEndpoint,
+  type PeerKey,
+} from '#shared/contract/locate-endpoint.ts';
 import {
   instanceInfo,
   type InstanceInfo,
@@ -175,10 +177,16 @@ export function createClusterOverview(
   },
 ): Overview {
   const { instances, index, owns, peers, nodes, elsewhere, runner } = sources;
-  const ask = async <T>(node: string, path: string, schema: z.ZodType<T>): Promise<T | Error> => {
+  const inTime = (): { readonly signal: AbortSignal } => ({
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+  });
+  const ask = async <Key extends PeerKey>(
+    node: string,
+    key: Key,
+    ...given: Given<Key>
+  ): Promise<JsonOf<Key> | Error> => {
     try {
-      const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-      return await askPeer(peers, node, { method: 'GET', path, signal }, schema);
+      return await askPeer(peers, node, key, ...given);
     } catch (error) {
       return toError(error);
     }
@@ -223,8 +231,10 @@ export function createClusterOverview(
     instance: async (name) => {
       const record = await instances.findByName(name);
       if (owns(record.primaryNode)) return loadInstanceInfo(record, sources);
-      const path = `/v1/instances/${name}`;
-      const answer = await ask(record.primaryNode, path, instanceInfo);
+      const answer = await ask(record.primaryNode, 'GET /v1/instances/{name}', {
+        name,
+        ...inTime(),
+      });
       if (!(answer instanceof Error)) return answer;
       if (isAppError(answer, 'INSTANCE_NOT_FOUND')) throw answer;
       return describeSilent(record, answer);
@@ -232,7 +242,7 @@ export function createClusterOverview(
     nodes: async () => {
       const counts = countBy(await index.list(), ({ primaryNode }) => primaryNode);
       const describe = async ({ name, flags }: ListedFlags): Promise<ListedNode> => {
-        const answer = await ask(name, '/v1/node', nodeInfo);
+        const answer = await ask(name, 'GET /v1/node', inTime());
         // The flags of a node of an earlier release are missing in its answer.
         if (!(answer instanceof Error)) return { ...answer, flags };
         const silent = answer.message;
@@ -244,7 +254,7 @@ export function createClusterOverview(
     },
     operatingSystems: async () => {
       const describe = async (node: string): Promise<NodeOs> => {
-        const answer = await ask(node, '/v1/os', osInfo.array());
+        const answer = await ask(node, 'GET /v1/os', inTime());
         return answer instanceof Error
           ? { node, silent: answer.message }
           : { node, operatingSystems: answer };
@@ -258,7 +268,7 @@ export function createClusterOverview(
     orphans: async () => {
       const answers = await Promise.all([
         own.orphans(),
-        ...(await otherNodes()).map((node) => ask(node, '/v1/orphans', listedOrphan.array())),
+        ...(await otherNodes()).map((node) => ask(node, 'GET /v1/orphans', inTime())),
       ]);
       return answers.flatMap((answer) => (answer instanceof Error ? [] : answer));
     },
@@ -290,7 +300,7 @@ function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined):
  */
 async function* readInstances(peers: Peers, node: string): AsyncGenerator<readonly InstanceInfo[]> {
   const begins = { withinMs: ANSWER_TIMEOUT_MS };
-  const answer = await openAnswer(peers, node, '/v1/own-instances', begins);
+  const answer = await openAnswer(peers, node, locateEndpoint('GET /v1/own-instances'), begins);
   const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
   for await (const line of readLines(lively, MAX_LINE_CHARACTERS)) {
     yield [instanceInfo.parse(parseJson(line))];

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { pause } from '#shared/abort/until.ts';
 import { every } from '#shared/clock/every.ts';
 import type { HostRoom } from '#shared/contract/host-room.ts';
+import { locateEndpoint } from '#shared/contract/locate-endpoint.ts';
 import { machineChanges, type RunningMachine } from '#shared/contract/instance.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -172,7 +173,7 @@ export class RunningElsewhere implements AsyncDisposable {
   async #readFrom(node: string, followed: Followed, isKnown: () => void): Promise<void> {
     const begins = { withinMs: ANSWER_TIMEOUT_MS, signal: followed.ended.signal };
     const { peers } = this.#dependencies;
-    const answer = await openAnswer(peers, node, '/v1/machines/events', begins);
+    const answer = await openAnswer(peers, node, locateEndpoint('GET /v1/machines/events'), begins);
     const running = new Map<string, RunningMachine>();
     let room: HostRoom | null = null;
     for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {

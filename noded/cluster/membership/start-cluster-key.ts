@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { CryptoProgress, KeyStep } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -69,12 +68,9 @@ export function noClusterKey(): ClusterKey {
 }
 
 async function tell(peers: Peers, node: string, step: KeyStep): Promise<void> {
-  const bytes = Buffer.from(JSON.stringify(step));
   const signal = AbortSignal.timeout(STEP_TIMEOUT_MS);
-  const asking = { method: 'POST', path: '/v1/cluster/key-steps', signal };
   try {
-    const body = { type: 'application/json', bytes };
-    await askPeer(peers, node, { ...asking, body }, z.unknown());
+    await askPeer(peers, node, 'POST /v1/cluster/key-steps', { body: step, signal });
   } catch (error) {
     if (isAppError(error) && error.code !== 'NODE_UNREACHABLE') throw error;
     throw new AppError('NODE_UNREACHABLE', `node '${node}' does not answer`, {

@@ -1,23 +1,16 @@
 import type { Duplex } from 'node:stream';
-import { z } from 'zod';
 import { pause } from '#shared/abort/until.ts';
-import {
-  type ArrivalBegun,
-  type ArrivalEnded,
-  arrivalBegun,
-  arrivalEnded,
-  type MovedFile,
-  remainsEnded,
-  type RemainsEnded,
-} from '#shared/contract/move.ts';
+import type { ArrivalBegun, ArrivalEnded, MovedFile, RemainsEnded } from '#shared/contract/move.ts';
 import type { GuestHandover } from '#shared/contract/guest-handover.ts';
 import {
-  machineArrived,
-  type MachineExpected,
-  type MachineNature,
-} from '#shared/contract/migration.ts';
+  type Given,
+  type JsonOf,
+  locateEndpoint,
+  type PeerKey,
+} from '#shared/contract/locate-endpoint.ts';
+import type { MachineExpected, MachineNature } from '#shared/contract/migration.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { askPeer, type PeerRequest, type Peers, upgradePeer } from '../peers/ask-peer.ts';
+import { askPeer, type Peers, upgradePeer } from '../peers/ask-peer.ts';
 
 /** Limit for interruptions of the link or the store. */
 const PATIENCE_MS = 5 * 60_000;
@@ -64,49 +57,52 @@ export interface WrittenTo {
   readonly name: string;
 }
 
+type ArrivalKey = Extract<PeerKey, `POST /v1/arrivals/${string}`>;
+
 export function createMigrationTargetClient(peers: Peers, node: string): MigrationTargetClient {
-  const post = async <T extends z.ZodType>(
-    path: string,
-    answer: T,
-    signal: AbortSignal,
-    body: PeerRequest['body'] = json({}),
-  ): Promise<z.output<T>> => {
-    const asking = { method: 'POST', path: `/v1/arrivals/${path}`, body, signal };
-    return askPeer(peers, node, asking, answer).catch((error: unknown) => {
+  const post = <Key extends ArrivalKey>(key: Key, ...given: Given<Key>): Promise<JsonOf<Key>> =>
+    askPeer(peers, node, key, ...given).catch((error: unknown) => {
       throw nameNode(error, node);
     });
-  };
   return {
-    check: async (uuid, signal) => void (await post(`${uuid}/check`, z.unknown(), signal)),
-    begin: (uuid, files, signal) => post(`${uuid}/begin`, arrivalBegun, signal, json({ files })),
-    write: async ({ uuid, session, name }, bytes, signal) => {
-      const body = { type: 'application/octet-stream', bytes };
-      const path = `${uuid}/${session}/files/${name}`;
-      await patiently(() => post(path, z.unknown(), signal, body), signal);
-    },
-    verify: async ({ uuid, session }, digests, signal) => {
-      const path = `${uuid}/${session}/verify`;
-      await patiently(() => post(path, z.unknown(), signal, json({ digests })), signal);
-    },
+    check: async (uuid, signal) =>
+      void (await post('POST /v1/arrivals/{uuid}/check', { uuid, signal })),
+    begin: (uuid, files, signal) =>
+      post('POST /v1/arrivals/{uuid}/begin', { uuid, body: { files: [...files] }, signal }),
+    write: (at, body, signal) =>
+      patiently(async () => {
+        const input = { ...at, body, signal };
+        await post('POST /v1/arrivals/{uuid}/{session}/files/{name}', input);
+      }, signal),
+    verify: (at, digests, signal) =>
+      patiently(async () => {
+        const input = { ...at, body: { digests }, signal };
+        await post('POST /v1/arrivals/{uuid}/{session}/verify', input);
+      }, signal),
     checkMachine: async (uuid, nature, signal) =>
-      void (await post(`${uuid}/check-machine`, z.unknown(), signal, json({ nature }))),
-    expect: async ({ uuid, session }, expected, signal) =>
-      void (await post(`${uuid}/${session}/expect`, z.unknown(), signal, json(expected))),
-    openStream: ({ uuid, session, name }, signal) =>
-      upgradePeer(peers, node, { path: `/v1/arrivals/${uuid}/${session}/streams/${name}`, signal }),
-    sync: async ({ uuid, session }, signal) =>
-      void (await post(`${uuid}/${session}/sync`, z.unknown(), signal)),
-    handOver: async ({ uuid, session }, handover, signal) =>
-      void (await post(`${uuid}/${session}/metadata`, z.unknown(), signal, json(handover))),
-    awaitGuest: async ({ uuid, session }, signal) =>
-      (await post(`${uuid}/${session}/await`, machineArrived, signal)).serialNo,
-    end: (uuid, signal) => patiently(() => post(`${uuid}/end`, arrivalEnded, signal), signal),
-    endRemains: (uuid, signal) => post(`${uuid}/end-remains`, remainsEnded, signal),
+      void (await post('POST /v1/arrivals/{uuid}/check-machine', {
+        uuid,
+        body: { nature },
+        signal,
+      })),
+    expect: async (at, body, signal) =>
+      void (await post('POST /v1/arrivals/{uuid}/{session}/expect', { ...at, body, signal })),
+    openStream: (at, signal) => {
+      const key = 'GET /v1/arrivals/{uuid}/{session}/streams/{name}';
+      return upgradePeer(peers, node, locateEndpoint(key, { ...at, signal }));
+    },
+    sync: async (at, signal) =>
+      void (await post('POST /v1/arrivals/{uuid}/{session}/sync', { ...at, signal })),
+    handOver: async (at, handover, signal) => {
+      const body = { ...handover, connections: [...handover.connections] };
+      await post('POST /v1/arrivals/{uuid}/{session}/metadata', { ...at, body, signal });
+    },
+    awaitGuest: async (at, signal) =>
+      (await post('POST /v1/arrivals/{uuid}/{session}/await', { ...at, signal })).serialNo,
+    end: (uuid, signal) =>
+      patiently(() => post('POST /v1/arrivals/{uuid}/end', { uuid, signal }), signal),
+    endRemains: (uuid, signal) => post('POST /v1/arrivals/{uuid}/end-remains', { uuid, signal }),
   };
-}
-
-function json(value: unknown): NonNullable<PeerRequest['body']> {
-  return { type: 'application/json', bytes: Buffer.from(JSON.stringify(value)) };
 }
 
 async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {

@@ -1,9 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { abortReason } from '#shared/abort/abortable.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { apiError } from '#shared/contract/api.ts';
+import { type Endpoint, endpoints } from '#shared/contract/endpoints.ts';
+import {
+  type Given,
+  type JsonOf,
+  type LocatedRequest,
+  locateEndpoint,
+  type PeerKey,
+} from '#shared/contract/locate-endpoint.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { countJsonValues } from '#shared/json/count-values.ts';
@@ -19,13 +27,6 @@ export interface Peers {
    * @throws AppError NODE_NOT_FOUND, NODE_OFFLINE, NODE_UNREACHABLE, STORE_UNAVAILABLE
    */
   open(node: string, options?: { readonly evenOffline?: boolean }): Promise<Duplex>;
-}
-
-export interface PeerRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly body?: { readonly type: string; readonly bytes: Buffer };
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Limit of answers that are no streams. The list of all instances is the longest. */
@@ -48,6 +49,9 @@ export class UnreachableNode extends AppError {
     this.isThere = isThere;
   }
 }
+
+/** A request of the table, or one that a client sent to this node. */
+type PeerRequest = Omit<LocatedRequest, 'method'> & { readonly method: string };
 
 /** A mute node receives requests and does not answer: it hangs, or runs another release. */
 export type Presence = 'answers' | 'mute' | 'gone';
@@ -96,7 +100,7 @@ export async function requestPeer(
 export async function openAnswer(
   peers: Peers,
   node: string,
-  path: string,
+  { path }: Pick<PeerRequest, 'path'>,
   { withinMs, signal }: { readonly withinMs: number; readonly signal?: AbortSignal },
 ): Promise<IncomingMessage> {
   using late = startDeadline(signal, withinMs, () => new Error('no answer'));
@@ -123,17 +127,25 @@ export async function upgradePeer(
   return opened.kind === 'raw' ? opened.socket : throwRefusal(opened.answer, node);
 }
 
-/** Returns the JSON answer to a request. @throws as `requestPeer`, and the other node's error */
-export async function askPeer<T extends z.ZodType>(
+/**
+ * Returns the JSON answer of another node, undefined for an answer without a body.
+ * @throws as `requestPeer`, and the other node's error
+ */
+export async function askPeer<Key extends PeerKey>(
   peers: Peers,
   node: string,
-  asking: PeerRequest,
-  schema: T,
-): Promise<z.output<T>> {
-  const answer = await requestPeer(peers, node, asking);
-  const parsed = parseJson(await readAll(answer, node, asking.method));
-  if ((answer.statusCode ?? 500) >= 400) throw failureOf(parsed, node);
-  return schema.parse(parsed);
+  key: Key,
+  ...given: Given<Key>
+): Promise<JsonOf<Key>> {
+  const request = locateEndpoint(key, ...given);
+  const answer = await requestPeer(peers, node, request);
+  const status = answer.statusCode ?? 500;
+  const parsed = parseJson(await readAll(answer, node, request.method));
+  if (status >= 400) throw failureOf(parsed, node);
+  const { answers }: Endpoint = endpoints[key];
+  const schema = answers[status];
+  // The schema is that of the endpoint.
+  return (schema instanceof z.ZodType ? schema.parse(parsed) : undefined) as JsonOf<Key>;
 }
 
 /** @throws AppError with the code, message and hint of the other node */

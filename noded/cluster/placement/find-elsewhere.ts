@@ -1,4 +1,3 @@
-import { osInfo } from '#shared/contract/api.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { askPeer, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
@@ -26,12 +25,11 @@ export function createFindElsewhere(
 ): FindElsewhere {
   if (peers === null) return () => Promise.resolve(null);
   return async (osName) => {
-    const path = `/v1/os/${encodeURIComponent(osName)}`;
     for (const node of await nodes.names()) {
       if (node === ownName) continue;
       try {
         const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-        const { trust } = await askPeer(peers, node, { method: 'GET', path, signal }, osInfo);
+        const { trust } = await askPeer(peers, node, 'GET /v1/os/{name}', { name: osName, signal });
         if (trust.digest !== null) return { node, digest: trust.digest };
       } catch (error) {
         const isPassedOver =
