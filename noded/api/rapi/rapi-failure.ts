@@ -30,11 +30,14 @@ export function toRapiFailure(error: unknown, logger: Logger): RapiFailure {
   return new RapiFailure(500, 'unexpected failure in the node daemon, see its log');
 }
 
+/** Ganeti's text of 404. Ansible's modules recognize a missing instance by it. */
+const NOT_FOUND = 'Nothing matches the given URI';
+
 /** Returns the body of a failure in the format that Ganeti's client expects. */
 export function describeFailure(failure: RapiFailure): object {
   return {
     code: failure.status,
     message: STATUS_CODES[failure.status] ?? 'Error',
-    explain: failure.message,
+    explain: failure.status === 404 ? `${NOT_FOUND}: ${failure.message}` : failure.message,
   };
 }

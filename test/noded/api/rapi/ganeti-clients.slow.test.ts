@@ -4,9 +4,10 @@ import { after, before, test } from 'node:test';
 import { z } from 'zod';
 import { run } from '#shared/process/run.ts';
 import { foreignClients, pythonEnvironment } from '../../../metad/support/foreign-clients.ts';
+import { CLIENT_READS, CLIENT_REQUESTS } from './client-fields.ts';
 import { createRapiLab, type RapiLab } from './rapi-lab.ts';
 
-/** Ganeti's own client calls each of its public methods on a real node. */
+/** Ganeti's own client calls each of its public methods on a real node, and others are replayed. */
 const PASSWORD = 'word';
 
 const outcome = z.union([
@@ -146,3 +147,55 @@ test("each request accepts all of Ganeti's parameters at their defaults", () => 
   for (const [opcode, result] of Object.entries(found.defaults))
     assert.ok('answer' in result, `${opcode}: ${JSON.stringify(result)}`);
 });
+
+const NAME = 'fields.example.com';
+
+test('answers have the fields that other clients read, with their types', async () => {
+  const created = await ask('/2/instances', 'POST', {
+    ...{ __version__: 1, mode: 'create', name: NAME, disk_template: 'file', os: 'rapi-os' },
+    ...{ disks: [{ size: 16 }], nics: [{ mode: 'user' }], start: false },
+    hvparams: { boot_order: 'cdrom,disk' },
+  });
+  const job = z.number().parse(created.body);
+  assert.equal(await endOf(job), 'success');
+  for (const { client, path, answer } of CLIENT_READS) {
+    const { body } = await ask(withNames(path).replace('JOB', String(job)));
+    const parsed = answer.safeParse(body);
+    assert.ok(parsed.success, `${client}: ${path}: ${parsed.error?.message}`);
+  }
+});
+
+test('requests of other clients become jobs', async () => {
+  for (const { client, method, path, body } of CLIENT_REQUESTS) {
+    const answer = await ask(`${withNames(path)}?dry-run=1`, method, body);
+    assert.equal(typeof answer.body, 'number', `${client}: ${path}: ${JSON.stringify(answer)}`);
+  }
+});
+
+test('a missing instance has the text by which clients recognize it', async () => {
+  const { status, body } = await ask('/2/instances/missing.example.com');
+  assert.equal(status, 404);
+  const { explain } = z.object({ explain: z.string() }).parse(body);
+  assert.match(explain, /^Nothing matches the given URI: .*missing\.example\.com/);
+});
+
+function ask(path: string, method = 'GET', body?: unknown): ReturnType<RapiLab['ask']> {
+  const sent = body === undefined ? undefined : JSON.stringify(body);
+  return rapi.ask(path, { user: 'writer', method, body: sent });
+}
+
+function withNames(path: string): string {
+  return path.replace('NAME', NAME).replace('NODE', 'node1.example.com');
+}
+
+/** @returns the last status of a job */
+async function endOf(job: number): Promise<string> {
+  const waited = z.object({ job_info: z.tuple([z.string()]) }).nullable();
+  for (let info: readonly string[] | null = null; ;) {
+    const asked = { fields: ['status'], previous_job_info: info, previous_log_serial: null };
+    const change = waited.parse((await ask(`/2/jobs/${job}/wait`, 'GET', asked)).body);
+    info = change?.job_info ?? info;
+    const status = info?.[0] ?? '';
+    if (['success', 'error', 'canceled'].includes(status)) return status;
+  }
+}
