@@ -1,3 +1,4 @@
+import { GROUP } from './node-group.ts';
 import { imageFormat } from './primitives.ts';
 import { type PlainPlace, plainSettings, type ValueType } from './parameter-keys.ts';
 import { readNicNetwork } from './static-network.ts';
@@ -157,9 +158,7 @@ export const ganetiCreate = z.strictObject({
   iallocator: z
     .literal([null, 'hail', '.'], { error: "expected 'hail': placement chooses the node" })
     .optional(),
-  group_name: z
-    .literal([null, 'default'], { error: "the only node group is 'default'" })
-    .optional(),
+  group_name: z.literal([null, GROUP], { error: `the only node group is '${GROUP}'` }).optional(),
   snode: defaultOnly('disks have no replica'),
   ...{ snode_uuid: defaultOnly(NAMED), pnode_uuid: defaultOnly(NAMED) },
   file_storage_dir: defaultOnly('the node chooses the folder of its disks'),
