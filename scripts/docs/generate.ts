@@ -4,6 +4,7 @@ import { bootTemplatesPage } from './pages/boot-templates.ts';
 import { commandPages, loadPrograms } from './pages/commands.ts';
 import { clusterSettingsPage } from './pages/cluster-settings.ts';
 import { configPage } from './pages/config.ts';
+import { ganetiCommandsPage } from './pages/ganeti-commands.ts';
 import { guestApiPage } from './pages/guest-api.ts';
 import { hooksPage } from './pages/hooks.ts';
 import { imageCataloguePage } from './pages/image-catalogue.ts';
@@ -43,6 +44,7 @@ export async function loadPages(): Promise<readonly DocumentedPage[]> {
     configPage(),
     rapiUsersPage(),
     remoteApiPage(),
+    ganetiCommandsPage(programs),
     nodeApiPage(),
     await metricsPage(),
     filesPage(),

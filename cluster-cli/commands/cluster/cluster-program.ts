@@ -325,7 +325,7 @@ function addRemote(program: Command, context: Context): void {
     explanation,
     options: [
       node,
-      option('-M', '', { isHidden: true }),
+      option('-M, --show-machine-names', '', { isHidden: true }),
       option('--failure-only', 'Print only the output of nodes where the command fails', {
         group: 'Output:',
       }),
