@@ -34,23 +34,96 @@ test('commands submit these opcodes, and print these texts', async (t) => {
   else assert.equal(seen, kept, basename(FILE));
 });
 
+const UUID = '5f8d1c2e-0b6a-4c3d-9e7f-1a2b3c4d5e6f';
+const image = {
+  ...{ name: 'debian/12', catalogue: 'built-in', aliases: ['bookworm'], title: 'Debian 12' },
+  ...{ format: 'qcow2', user: 'debian', minDiskBytes: 2 ** 31, cloudInit: '22.4.2' },
+  ...{ source: 'https://example.com/a.qcow2', checksum: null, checksums: null },
+  ...{ verified: 'catalogue', isCached: false, isShadowed: false },
+};
+const ANSWERS = {
+  'GET /v1/networks': [
+    {
+      ...{ name: 'lan', uuid: UUID, network: '10.9.0.0/24', gateway: '10.9.0.1', macPrefix: null },
+      ...{ reserved: ['10.9.0.9'], tags: ['blue'], size: 254, free: 252 },
+      connections: { node1: { mode: 'nat' }, node2: { mode: 'bridged', link: 'br0' } },
+      addresses: [{ ip: '10.9.0.5', instance: 'web1' }],
+    },
+    {
+      ...{ name: 'empty', uuid: UUID, network: '10.8.0.0/24', gateway: null },
+      ...{ macPrefix: 'aa:00:01', reserved: [], tags: [], size: 254, free: 254 },
+      ...{ connections: {}, addresses: [] },
+    },
+  ],
+  'GET /v1/profiles': [
+    {
+      ...{ name: 'web', osParameters: { color: 'red' }, instances: ['web1'] },
+      osParametersPrivate: { license: '<redacted>' },
+    },
+  ],
+  'GET /v1/bootenvs': [
+    {
+      ...{ name: 'debian-12', description: 'Debian', osName: 'debian-12', installs: true },
+      ...{ isoFile: 'a.iso', isoUrl: 'http://example.com/a.iso', templates: ['preseed'] },
+      ...{ requiredParams: ['color'], instances: ['web1'], document: { Name: 'debian-12' } },
+    },
+  ],
+  'GET /v1/boot-templates': [{ id: 'preseed', contents: 'd-i x\n' }],
+  'GET /v1/boot-params': [{ name: 'color', schema: { type: 'string' } }],
+  'GET /v1/boot-archives': [
+    { isoFile: 'a.iso', sha256: 'ab12', sizeBytes: 2 ** 30, bootEnvs: ['debian-12'] },
+  ],
+  'GET /v1/images': [
+    image,
+    {
+      ...{ ...image, name: 'my', catalogue: 'imported', aliases: [], title: '', user: null },
+      ...{ minDiskBytes: null, cloudInit: null, checksum: `sha256:${'0'.repeat(64)}` },
+      ...{ verified: 'import', isCached: true, format: 'auto' },
+    },
+  ],
+  'GET /v1/catalogues': [
+    {
+      ...{ name: 'built-in', source: 'built-in', images: 1, refused: 0, updatedAtMs: null },
+    },
+    {
+      name: 'own',
+      source: 'https://example.com/c.json',
+      images: 3,
+      refused: 1,
+      updatedAtMs: NOW_MS,
+    },
+  ],
+};
+
 function fill(daemon: DaemonStandIn): void {
   daemon.instances.push(
     sampleInstance({ name: 'web1', tags: ['db', 'prod'] }),
     sampleInstance({ name: 'web2', status: 'ADMIN_down', adminState: 'down', running: null }),
   );
   daemon.operatingSystems.push(sampleOs());
+  for (const [request, body] of Object.entries(ANSWERS)) daemon.answers.set(request, body);
   daemon.installLog = 'one\ntwo\n';
   daemon.jobs.push(
     sampleJob({ id: 1, status: 'success', endedAtMs: NOW_MS + 5000 }),
     sampleJob({ id: 2, status: 'running', summary: 'INSTANCE_STARTUP(web2)' }),
+    sampleJob({
+      ...{ id: 3, status: 'error', node: 'node1', waitsFor: [1], endedAtMs: NOW_MS + 1000 },
+      error: {
+        ...{ code: 'IMAGE_NOT_FOUND', message: 'no such image', hint: 'gnt-image list' },
+        ...{ details: {}, logTail: ['last words'], stage: 'fetch-image', phase: 'execution' },
+      },
+      log: [
+        { sequence: 1, atMs: NOW_MS + 100, message: 'it begins' },
+        { sequence: 2, atMs: NOW_MS + 200, level: 'warn', message: 'it goes wrong' },
+      ],
+    }),
   );
 }
 
 async function follow(line: string, daemon: DaemonStandIn): Promise<string> {
   for (const list of [daemon.submitted, daemon.dryRuns, daemon.canceled, daemon.tokensReplaced])
     list.splice(0);
-  daemon.jobs.splice(2);
+  daemon.jobs.splice(3);
   const words = (line.match(/'[^']*'|[^\s']+/g) ?? []).map((word) => word.replaceAll("'", ''));
   const { root } = daemon;
   const { status, stdout, stderr } = await runInProcess(words[0] ?? '', words.slice(1), { root });

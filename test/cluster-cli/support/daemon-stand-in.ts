@@ -7,7 +7,8 @@ import type {
   ApiError,
   ClusterInfo,
   DoctorReport,
-  ListedNode, NodeReport,
+  ListedNode,
+  NodeReport,
   ExportInfo,
   ListedOrphan,
   NodeOs,
@@ -67,6 +68,8 @@ export interface DaemonStandIn {
   installLog: string;
   /** Number of requests that find the channel closed. */
   closedFor: number;
+  /** Other answers, by `GET /v1/networks`. */
+  readonly answers: Map<string, unknown>;
   /** The next event stream is cut after this many events. */
   cutAfterEvents: number;
   close(): Promise<void>;
@@ -103,6 +106,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     onRaw: (socket) => socket.end(),
     installLog: '',
     closedFor: 0,
+    answers: new Map(),
     cutAfterEvents: Infinity,
     close: async () => {
       // The server waits for upgraded sockets, but closeAllConnections does not close them.
@@ -153,6 +157,8 @@ async function answer(
     response.end(JSON.stringify(body));
   };
   const body = await readBody(request);
+  const other = standIn.answers.get(`${request.method} ${url.pathname}`);
+  if (other !== undefined) return json(200, other);
   if (kind === 'jobs')
     return answerJobs(standIn, opcodes, { request, response, url, name, rest, body, json });
   switch (`${request.method} ${kind}`) {

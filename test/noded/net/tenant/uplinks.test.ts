@@ -29,9 +29,9 @@ test('uplinks are the devices of default routes, once and in order', () => {
 test('a device is lent if it has the mark of this node, not of another', () => {
   const [own, other] = [natNamesOf('/'), natNamesOf('/other')];
   const links = [
-    { name: 'eth0', master: undefined, alternatives: ['enp1s0', `${own.lentPrefix}eth0`] },
-    { name: 'eth1', master: undefined, alternatives: [`${other.lentPrefix}eth1`] },
-    { name: 'eth2', master: undefined, alternatives: [] },
-  ];
+    { name: 'eth0', alternatives: ['enp1s0', `${own.lentPrefix}eth0`] },
+    { name: 'eth1', alternatives: [`${other.lentPrefix}eth1`] },
+    { name: 'eth2', alternatives: [] },
+  ].map((link, index) => ({ ...link, index, isUp: true, masterIndex: 0 }));
   assert.deepEqual(listLent(links, own), ['eth0']);
 });
