@@ -61,7 +61,7 @@ const layers = {
       'log',
       'paths',
     ],
-    ...['sys', 'files', 'stream', 'http', 'socket', 'process', 'sandbox', 'store'],
+    ...['sys', 'files', 'stream', 'http', 'socket', 'process', 'sandbox', 'store', 'cluster'],
   ],
 };
 
@@ -91,6 +91,7 @@ module.exports = {
     ...[
       ['the-agent', 'appliance/agent/', 'shared/'],
       ['the-template-engine', 'noded/netboot/template/', 'shared/json/'],
+      ['the-store', 'shared/store/', 'shared/(clock|errors|files|json|log|paths|units)/'],
     ].map(([name, folder, below]) => ({
       name: `${name}-stands-alone`,
       severity: 'error',

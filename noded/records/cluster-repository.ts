@@ -6,7 +6,7 @@ import {
   type OsSettings,
 } from '#shared/contract/api.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
-import { CLUSTER, ensureCluster } from '#shared/store/cluster-store.ts';
+import { CLUSTER, ensureCluster } from '#shared/cluster/cluster-store.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { createBootRepository, type BootRepository } from './boot-repository.ts';

@@ -4,7 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { loadClusterKeys, type ClusterKeys } from '#shared/store/cluster-keys.ts';
-import { openChosenStore } from '#shared/store/cluster-store.ts';
+import { openChosenStore } from '#shared/cluster/cluster-store.ts';
 import { readEmbeddedStore, setAsideEmbeddedStore } from '#shared/store/embedded-store.ts';
 import { openReplayGuard } from '#shared/store/replay-guard.ts';
 import type { SealedStore } from '#shared/store/sealed-store.ts';

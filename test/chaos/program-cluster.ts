@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { loadClusterKeys } from '#shared/store/cluster-keys.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
 import { issueJoinToken } from '../../noded/cluster/membership/join-tokens.ts';

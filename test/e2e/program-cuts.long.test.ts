@@ -6,7 +6,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { systemClock } from '#shared/clock/clock.ts';
 import { loadClusterKeys } from '#shared/store/cluster-keys.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';

@@ -4,7 +4,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { fingerprintOf, loadClusterKeys } from '#shared/store/cluster-keys.ts';
-import { ensureCluster, openSealedRedis } from '#shared/store/cluster-store.ts';
+import { ensureCluster, openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import {
   readClusterKey,

@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { type JoinToken, openWithToken, parseJoinToken } from '#shared/store/join-token.ts';
 import { type Joins, openJoins } from '#shared/store/redis-joins.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';

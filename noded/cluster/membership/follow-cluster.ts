@@ -1,6 +1,6 @@
 import { every } from '#shared/clock/every.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { CLUSTER } from '#shared/store/cluster-store.ts';
+import { CLUSTER } from '#shared/cluster/cluster-store.ts';
 import type { Store } from '#shared/store/store.ts';
 
 export interface FollowClusterDependencies {

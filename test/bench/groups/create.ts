@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';

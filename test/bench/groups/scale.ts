@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Redis } from 'ioredis';
 import { silentLogger } from '#shared/log/log.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';

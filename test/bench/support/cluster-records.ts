@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
 import type { Store } from '#shared/store/store.ts';

@@ -9,7 +9,7 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { apiError } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { ringOf } from '#shared/store/sealed-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
 import { encodeKey } from '../../../noded/records/node-key.ts';

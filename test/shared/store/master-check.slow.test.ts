@@ -6,7 +6,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { openReplayGuard } from '#shared/store/replay-guard.ts';
 import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { openSealedRedis } from '#shared/cluster/cluster-store.ts';
 import { openReplayGuard, type ReplayGuard } from '#shared/store/replay-guard.ts';
 import { makeClusterKey, ringOf, type SealedStore } from '#shared/store/sealed-store.ts';
 import { startSentinels, type SentinelGroup } from '../../noded/support/redis-sentinel.ts';

@@ -3,14 +3,14 @@ import { clusterRecord, type ClusterRecord } from '../contract/api.ts';
 import { DEFAULT_INSTALL_TIMEOUT_S } from '../contract/install-timeout.ts';
 import { AppError, isAppError } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
-import { StoreConflict } from './store-conflict.ts';
-import { createRedisStore } from './redis-store.ts';
-import { parseRecord } from './readable-records.ts';
-import type { ReplayGuard } from './replay-guard.ts';
-import { createSealedStore, type KeyRing, type SealedStore } from './sealed-store.ts';
-import type { StoreChoice } from './store-choice.ts';
-import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
-import type { Store } from './store.ts';
+import { StoreConflict } from '../store/store-conflict.ts';
+import { createRedisStore } from '../store/redis-store.ts';
+import { parseRecord } from '../store/readable-records.ts';
+import type { ReplayGuard } from '../store/replay-guard.ts';
+import { createSealedStore, type KeyRing, type SealedStore } from '../store/sealed-store.ts';
+import type { StoreChoice } from '../store/store-choice.ts';
+import { describeStoreUrl, parseStoreUrl } from '../store/store-url.ts';
+import type { Store } from '../store/store.ts';
 
 export const CLUSTER = 'cluster';
 
