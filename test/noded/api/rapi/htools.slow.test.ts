@@ -10,6 +10,8 @@ import { createRapiLab } from './rapi-lab.ts';
 
 /** Ganeti's htools read a node with two instances through the remote API. */
 const PASSWORD = 'word';
+/** Local disks do not start on another node, so there is no room to keep for that. */
+const NO_FAILOVER = '--no-capacity-checks';
 
 let lab: Lab;
 let tools: string;
@@ -48,9 +50,11 @@ after(async () => {
 });
 
 async function runTool(name: string, ...words: readonly string[]): Promise<string> {
-  const { stdout } = await run(join(tools, 'usr/lib/ganeti/3.0/usr/bin', name), words, {
+  const { stdout } = await run(join(tools, 'usr/lib/ganeti/3.0/usr/bin/htools'), words, {
     cwd: scratch,
     env: {
+      // One program has all tools, and takes its name from here.
+      HTOOLS: name,
       LD_LIBRARY_PATH: ['usr/lib', 'lib']
         .map((one) => join(tools, one, 'x86_64-linux-gnu'))
         .join(':'),
@@ -78,6 +82,16 @@ test('hspace counts the capacity of the cluster', async () => {
   assert.match(output, /^ {2}MEM 512, DSK 10240, CPU 1, using disk template 'file'\.$/m);
 });
 
+test('hspace finds room without a reserve for the failover of local disks', async () => {
+  const words = ['--disk-template=file', '--standard-alloc=1024,128,1', '--machine-readable=yes'];
+  const counts = async (...more: readonly string[]): Promise<number> => {
+    const output = await runTool('hspace', '-m', url, ...words, ...more);
+    return Number(/^HTS_ALLOC_INSTANCES=(\d+)$/m.exec(output)?.[1]);
+  };
+  assert.equal(await counts(), 0);
+  assert.ok((await counts(NO_FAILOVER)) > 0);
+});
+
 test('hscan writes a file that hbal can load', async () => {
   await runTool('hscan', '-d', scratch, url);
   const [file] = (await readdir(scratch)).filter((one) => one.endsWith('.data'));
@@ -85,3 +99,27 @@ test('hscan writes a file that hbal can load', async () => {
   const output = await runTool('hbal', '-t', join(scratch, file));
   assert.match(output, /^Loaded 1 nodes, 2 instances$/m);
 });
+
+test('hail places an instance by the file of hscan', async () => {
+  await runTool('hscan', '-d', scratch, url);
+  const [file = ''] = (await readdir(scratch)).filter((one) => one.endsWith('.data'));
+  const request = join(scratch, 'request.json');
+  const place = async (memory: number): Promise<string> => {
+    await writeFile(request, JSON.stringify(describeAllocation(memory)));
+    return runTool('hail', NO_FAILOVER, '-t', join(scratch, file), request);
+  };
+  assert.match(await place(128), /"success":true,.*"result":\["node1\.example\.com"\]/);
+  assert.match(await place(8 * 1024 ** 2), /"success":false,/);
+});
+
+/** Returns a request of Ganeti's protocol of allocators. The state of the cluster is elsewhere. */
+function describeAllocation(memory: number): object {
+  return {
+    ...{ cluster_tags: [], enabled_hypervisors: ['kvm'], nodegroups: {}, nodes: {}, instances: {} },
+    request: {
+      ...{ type: 'allocate', name: 'new.example.com', memory, vcpus: 1, spindle_use: 1 },
+      ...{ disks: [{ size: 1024, mode: 'w' }], disk_space_total: 1024, disk_template: 'file' },
+      ...{ os: 'debian', tags: [], nics: [], required_nodes: 1, hypervisor: 'kvm' },
+    },
+  };
+}
