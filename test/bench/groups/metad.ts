@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises';
-import { ChannelLab } from '../../metad/support/channel-lab.ts';
+import { readdir, readFile } from 'node:fs/promises';
 import type { Guest } from '../../metad/support/channel-lab.ts';
 import { exampleView } from '../../metad/support/view-fixture.ts';
+import { measureIdleMemory, startBundle } from '../support/bundled-metad.ts';
 import { measureManyInstances } from '../support/many-instances.ts';
-import { median, residentBytes } from '../support/measurement.ts';
+import { median, residentBytes, spreadOf } from '../support/measurement.ts';
 import type { Report } from '../support/measurement.ts';
 import { startPeers } from '../support/peer-servers.ts';
 import type { Peer } from '../support/peer-servers.ts';
@@ -12,9 +12,11 @@ import { measureViewUpdate } from '../support/view-update.ts';
 /** Ganeti's daemon serves this path too. */
 const PATH = '/ganeti/latest/os/parameters.json';
 const LINK = { device: 'gnt.com.0', mac: '52:54:00:e1:a3:45', ip: '169.254.0.1' };
-/** Servers alternate, because the load of the host varies. */
-const ROUNDS = 7;
-const SECONDS = 1;
+/** The load of the host varies: only slices of one round are compared with each other. */
+const ROUNDS = 17;
+const SLICE_S = 0.5;
+/** V8 compiles a server's hot functions in these rounds. */
+const WARM_UP_ROUNDS = 2;
 const LOADS = [
   { name: '1 connection', options: ['-c', '1'] },
   { name: '64 connections', options: ['-c', '64'] },
@@ -27,24 +29,25 @@ const UNITS = {
   p50: 'ms',
   p99: 'ms',
 } as const;
-/** A clock tick of /proc is 10 ms on all platforms of Node. */
-const US_PER_TICK = 10_000;
 
 type Sample = Readonly<Record<keyof typeof UNITS, number>>;
+/** One slice of each server, one right after the other. */
+type Round = ReadonlyMap<Peer, Sample>;
 
 /**
- * Compares metad with other servers for the same bytes, then measures metad with many instances and
- * its delay for a new view.
+ * Compares the bundled metad with other servers for the same bytes. Then measures its memory, its
+ * modules with many instances, and their delay for a new view.
  */
 export async function measure(report: Report): Promise<void> {
   await measureThroughput(report);
+  await measureIdleMemory(report);
   await measureManyInstances(report);
   await measureViewUpdate(report);
 }
 
 async function measureThroughput(report: Report): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  const lab = stack.use(await ChannelLab.create());
+  const lab = stack.use(await startBundle(stack));
   const guest = await lab.addGuest(LINK);
   // TIME_WAIT sockets would otherwise use up the ports, and the benchmark would measure the wait
   // for a port.
@@ -79,38 +82,37 @@ async function measureThroughput(report: Report): Promise<void> {
   await reportMemory(metad, peers, report);
 }
 
+/** Measures slices of all servers in rounds. Each round begins with another server. */
 async function measureLoad(
   guest: Guest,
   servers: readonly Peer[],
   options: readonly string[],
-): Promise<ReadonlyMap<Peer, readonly Sample[]>> {
-  const samples = new Map(servers.map((server) => [server, [] as Sample[]]));
-  for (let round = 0; round <= ROUNDS; round += 1) {
-    for (const [server, list] of samples) {
-      const sample = await hit(guest, server, options);
-      // The first round warms up.
-      if (round > 0) list.push(sample);
-    }
+): Promise<readonly Round[]> {
+  const rounds: Round[] = [];
+  for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round += 1) {
+    const first = round % servers.length;
+    const samples = new Map<Peer, Sample>();
+    for (const server of [...servers.slice(first), ...servers.slice(0, first)])
+      samples.set(server, await hit(guest, server, options));
+    rounds.push(samples);
   }
-  return samples;
+  return rounds.slice(WARM_UP_ROUNDS);
 }
 
-function reportLoad(
-  load: string,
-  metad: Peer,
-  samples: ReadonlyMap<Peer, readonly Sample[]>,
-  report: Report,
-): void {
+function reportLoad(load: string, metad: Peer, rounds: readonly Round[], report: Report): void {
+  const peers = [...(rounds[0]?.keys() ?? [])].filter((server) => server !== metad);
   for (const what of Object.keys(UNITS) as (keyof typeof UNITS)[]) {
-    const valueOf = (server: Peer): number =>
-      median((samples.get(server) ?? []).map((sample) => sample[what]));
-    for (const server of samples.keys()) {
-      if (server === metad) continue;
+    const valuesOf = (server: Peer): number[] =>
+      rounds.map((samples) => samples.get(server)?.[what] ?? Number.NaN);
+    const own = valuesOf(metad);
+    for (const peer of peers) {
+      const others = valuesOf(peer);
+      const ratios = own.map((value, round) => value / (others[round] ?? Number.NaN));
       report({
         name: `${what}, ${load}`,
-        value: valueOf(metad),
+        value: median(own),
         unit: UNITS[what],
-        compared_with: { name: server.name, value: valueOf(server) },
+        compared_with: { name: peer.name, value: median(others), ratio: spreadOf(ratios) },
       });
     }
   }
@@ -128,26 +130,21 @@ async function reportMemory(metad: Peer, peers: readonly Peer[], report: Report)
   }
 }
 
-/** Runs wrk once and returns its statistics. */
+/** Runs wrk for one slice and returns its statistics. */
 async function hit(guest: Guest, server: Peer, options: readonly string[]): Promise<Sample> {
   const url = `http://169.254.169.254:${server.port}${PATH}`;
-  const before = await cpuTicks(server.pid);
+  const before = await cpuMicroseconds(server.pid);
+  // wrk takes whole seconds, but prints its statistics also when it is interrupted.
   const output = await guest.run(
-    'wrk',
-    '-t',
-    '1',
-    '-d',
-    `${SECONDS}s`,
-    '--latency',
-    ...options,
-    url,
+    ...['timeout', '--preserve-status', '-s', 'INT', `${SLICE_S}`],
+    ...['wrk', '-t', '1', '-d', '60s', '--latency', ...options, url],
   );
-  const ticks = (await cpuTicks(server.pid)) - before;
+  const used = (await cpuMicroseconds(server.pid)) - before;
   const errors = /Non-2xx or 3xx responses: (\d+)/.exec(output)?.[1];
   if (errors !== undefined) throw new Error(`${server.name} refused ${errors} requests`);
   return {
     'requests per second': Number(/Requests\/sec:\s+([\d.]+)/.exec(output)?.[1]),
-    'CPU time per request': (ticks * US_PER_TICK) / Number(/(\d+) requests in/.exec(output)?.[1]),
+    'CPU time per request': used / Number(/(\d+) requests in/.exec(output)?.[1]),
     p50: parseLatency(output, '50'),
     p99: parseLatency(output, '99'),
   };
@@ -158,9 +155,11 @@ function parseLatency(output: string, percentile: string): number {
   return Number(value) * (unit === 'us' ? 0.001 : unit === 's' ? 1000 : 1);
 }
 
-/** Returns the user and system CPU time of a process so far, in ticks. */
-async function cpuTicks(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return Number(fields[11]) + Number(fields[12]);
+/** Returns the CPU time of all threads of a process so far. */
+async function cpuMicroseconds(pid: number): Promise<number> {
+  const threads = await readdir(`/proc/${pid}/task`);
+  const texts = await Promise.all(
+    threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8')),
+  );
+  return texts.reduce((sum, text) => sum + Number(text.split(' ')[0]) / 1000, 0);
 }

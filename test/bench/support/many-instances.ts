@@ -32,17 +32,21 @@ export async function measureManyInstances(report: Report): Promise<void> {
   await reportLatency(crowds, report);
 }
 
+/** Reports differences only: a host runs from sources, which need more memory than the bundle. */
 function reportMemory(crowds: readonly Crowd[], report: Report): void {
-  for (const crowd of crowds) {
+  const [few, ...others] = crowds;
+  if (few === undefined) return;
+  for (const { host, instances, residentBytes } of others) {
+    const moreBytes = residentBytes - few.residentBytes;
     report({
-      name: `resident memory, ${crowd.instances} instances`,
-      value: crowd.residentBytes / 2 ** 20,
+      name: `more resident memory, ${instances} instead of ${few.instances} instances`,
+      value: moreBytes / 2 ** 20,
       unit: 'MiB',
-      compared_with: comparedWithFirst(crowds, crowd, (other) => other.residentBytes / 2 ** 20),
+      compared_with: { name: 'the views', value: (host.viewBytes - few.host.viewBytes) / 2 ** 20 },
     });
   }
-  const [few, many] = [crowds[0], crowds.at(-1)];
-  if (!few || !many) return;
+  const many = others.at(-1);
+  if (many === undefined) return;
   const viewBytes = many.host.viewBytes - few.host.viewBytes;
   const instances = many.instances - few.instances;
   report({

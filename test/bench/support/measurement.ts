@@ -6,7 +6,21 @@ export interface Measurement {
   readonly value: number;
   readonly unit: string;
   /** The same work elsewhere; null without a comparison. */
-  readonly compared_with: { readonly name: string; readonly value: number } | null;
+  readonly compared_with: Comparison | null;
+}
+
+export interface Comparison {
+  readonly name: string;
+  readonly value: number;
+  /** Ratio of slices that ran one right after the other; without it, that of both values. */
+  readonly ratio?: Spread;
+}
+
+/** Median and quartiles. */
+export interface Spread {
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
 }
 
 /** Receives each measurement as soon as it is complete. */
@@ -24,6 +38,14 @@ export function percentile(values: readonly number[], part: number): number {
 
 export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
+}
+
+export function spreadOf(values: readonly number[]): Spread {
+  return {
+    median: median(values),
+    low: percentile(values, 0.25),
+    high: percentile(values, 0.75),
+  };
 }
 
 /** Returns the resident memory of a process. */

@@ -61,10 +61,10 @@ export class ChannelLab implements AsyncDisposable {
   #metad: ChildProcess | undefined;
   readonly #namespaces: string[] = [];
 
-  readonly #arguments: readonly string[];
+  readonly #program: readonly string[];
 
-  private constructor(name: string, directory: string, programArguments: readonly string[]) {
-    this.#arguments = programArguments;
+  private constructor(name: string, directory: string, program: readonly string[]) {
+    this.#program = program;
     this.namespace = name;
     this.directory = directory;
     this.controlSocket = join(directory, 'control.sock');
@@ -73,17 +73,18 @@ export class ChannelLab implements AsyncDisposable {
 
   /**
    * @param programArguments of metad beside its control socket; by default those of the node daemon
+   * @param file its program; by default its sources
    */
   static async create(
     programArguments: (directory: string) => readonly string[] = contentSocketArguments,
+    file = 'metad/main.ts',
   ): Promise<ChannelLab> {
     const directory = await mkdtemp(join(tmpdir(), 'gnt-metad-test-'));
     await chown(directory, METAD_UID, METAD_UID);
-    const lab = new ChannelLab(
-      `gnttest-${process.pid}-${labs++}`,
-      directory,
-      programArguments(directory),
-    );
+    const lab = new ChannelLab(`gnttest-${process.pid}-${labs++}`, directory, [
+      file,
+      ...programArguments(directory),
+    ]);
     try {
       await lab.#addNamespace(lab.namespace);
       const setting = 'net.ipv4.ip_unprivileged_port_start=67';
@@ -133,8 +134,8 @@ export class ChannelLab implements AsyncDisposable {
       ...['nsenter', `--net=/run/netns/${this.namespace}`, '--'],
       ...['setpriv', '--reuid', id, '--regid', id, '--clear-groups', '--no-new-privs'],
       ...['--bounding-set=-all', '--inh-caps=-all', '--'],
-      ...[process.execPath, 'metad/main.ts', '--log-level', 'debug'],
-      ...['--control-socket', this.controlSocket, ...this.#arguments],
+      ...[process.execPath, ...this.#program, '--log-level', 'debug'],
+      ...['--control-socket', this.controlSocket],
     ];
     const child = spawn(program[0] ?? '', program.slice(1), {
       stdio: ['ignore', 'ignore', 'pipe'],
