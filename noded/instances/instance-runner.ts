@@ -10,7 +10,7 @@ import type { Lifecycles } from './run-lists/lifecycles-contract.ts';
 import { rebootGuest } from './run-lists/reboot-guest.ts';
 import { undecommissionedReason } from './run-lists/script-refusals.ts';
 import type { MetadLink } from '../net/metad-link/metad-link.ts';
-import type { InstanceCards } from '../net/tenant/instance-cards.ts';
+import type { NicTaps } from '../net/tenant/nic-taps.ts';
 import type { GuestReports } from './reports/guest-reports.ts';
 import type { InstanceRepository, NewInstance } from '../records/instance-repository.ts';
 import { noSecrets, type JobSecrets } from './parameters/job-secrets.ts';
@@ -29,7 +29,7 @@ export interface InstanceRunnerDependencies {
   readonly views: Views;
   readonly metad: MetadLink;
   readonly disks: InstanceDisks;
-  readonly cards: Pick<InstanceCards, 'check'>;
+  readonly nicTaps: Pick<NicTaps, 'check'>;
   readonly guestReports: Pick<GuestReports, 'follow' | 'followAdopted' | 'forget'>;
   readonly lifecycles: Lifecycles;
   readonly chooseAccelerator: (
@@ -86,7 +86,7 @@ export class InstanceRunner {
     await this.checkDisksUnused(instance);
     // The vcpus of a stored record stay valid on a node with fewer processors.
     refuseOversized({ ...instance.beparams, vcpus: 0 });
-    for (const nic of instance.nics) await this.#dependencies.cards.check(nic);
+    for (const nic of instance.nics) await this.#dependencies.nicTaps.check(nic);
     refuseUnbootableRun(instance);
     await this.#checkParameters(instance.hvparams);
   }

@@ -1,4 +1,4 @@
-import { constantMembers, refusedMembers } from './absent-members.ts';
+import { constantMembers, refusedMembers } from './api-placeholders.ts';
 import { encodeYaml } from './encode-yaml.ts';
 import { bootParamsFunctions, envData } from './env-data.ts';
 import type { ParamValue } from './params.ts';

@@ -15,7 +15,7 @@ import { warnOfNicOrder, warnOfUnheard } from '../instances/view/cloud-init-data
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import { settingsOfStart, withSettingsOfRun } from '../instances/view/settings-of-run.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import type { InstanceCards } from '../net/tenant/instance-cards.ts';
+import type { NicTaps } from '../net/tenant/nic-taps.ts';
 import { drawMacs } from '../records/channel-addresses.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 
@@ -25,7 +25,7 @@ interface PartFiles {
   readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
   readonly runner: Pick<InstanceRunner, 'isRunning' | 'checkDisksUnused'>;
   readonly clusters: Pick<ClusterRepository, 'listNetworks' | 'load'>;
-  readonly cards: Pick<InstanceCards, 'check'>;
+  readonly nicTaps: Pick<NicTaps, 'check'>;
 }
 
 /**
@@ -36,7 +36,7 @@ interface PartFiles {
 export async function planParts(
   instance: InstanceRecord,
   opcode: Modify,
-  { disks, runner, clusters, cards }: PartFiles,
+  { disks, runner, clusters, nicTaps }: PartFiles,
 ): Promise<Parts> {
   const networks = opcode.nics.length === 0 ? [] : await clusters.listNetworks();
   const isInVolumes = hasVolumes(instance.diskTemplate);
@@ -46,7 +46,7 @@ export async function planParts(
     nics: changeNics(instance, opcode.nics, context),
     disks: changeDisks(instance, opcode.disks, context),
   };
-  for (const nic of newlyBridged(instance.nics, planned.nics)) await cards.check(nic);
+  for (const nic of newlyBridged(instance.nics, planned.nics)) await nicTaps.check(nic);
   if (opcode.disks.length === 0) return planned;
   if (planned.disks.length < instance.disks.length) refuseOfRunning(instance, planned, runner);
   await runner.checkDisksUnused(instance);

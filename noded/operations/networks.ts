@@ -5,7 +5,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { compareAddresses, requireGateway, requireHost } from '../records/address-pool.ts';
-import { requireLink } from '../net/tenant/instance-cards.ts';
+import { requireLink } from '../net/tenant/nic-taps.ts';
 import { networksOf } from '../records/named-records.ts';
 import { networkExists } from '../records/network-repository.ts';
 import { noNode } from '../records/node-registry.ts';

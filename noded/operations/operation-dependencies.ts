@@ -12,7 +12,7 @@ import type { ImageCache } from '../content/images/image-cache.ts';
 import type { Installer } from '../provision/install/installer.ts';
 import type { ExposedServices } from '../instances/machines/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import type { InstanceCards } from '../net/tenant/instance-cards.ts';
+import type { NicTaps } from '../net/tenant/nic-taps.ts';
 import type { NatNetworks } from '../net/tenant/nat-networks.ts';
 import type { Outcomes } from '../records/outcomes.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
@@ -58,7 +58,7 @@ export interface OperationDependencies {
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly leases: ForeignLeases;
-  readonly cards: InstanceCards;
+  readonly nicTaps: NicTaps;
   readonly nat: Pick<NatNetworks, 'check' | 'settle' | 'follow'>;
   /** Null on a single-node cluster. */
   readonly peers: Peers | null;

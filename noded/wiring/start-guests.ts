@@ -81,7 +81,7 @@ export async function startGuests(
   logger: Logger,
 ): Promise<NodeGuests> {
   const { clusters, instances } = records;
-  const { network, cards, hypervisor, accelerators, disks } = host;
+  const { network, nicTaps, hypervisor, accelerators, disks } = host;
   const [command, ...args] = programCommand('metad');
   const metad = createMetadLink({ paths, logger, clock, launcher: { command, args } });
   const guestEvents = createGuestEvents();
@@ -120,7 +120,7 @@ export async function startGuests(
   };
   const keeper = new MachineKeeper({
     enterShared: createEnterShared({ lease: host.lease, instances, owns: records.owns }),
-    ...{ hypervisor, network, cards, metad, logger, clock },
+    ...{ hypervisor, network, nicTaps, metad, logger, clock },
     boots: {
       settle: (uuid, isShown) => promisedTrees.settle(uuid, isShown),
       forget: (uuid) => bootViews.forget(uuid),
@@ -135,7 +135,7 @@ export async function startGuests(
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = new InstanceRunner({
     ...{ instances: records.patient.instances, views: patientViews },
-    ...{ keeper, metad, disks, cards, guestReports, lifecycles, clock },
+    ...{ keeper, metad, disks, nicTaps, guestReports, lifecycles, clock },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
   });
   const orphans = createOrphans({

@@ -22,7 +22,7 @@ import { createZfs } from '../storage/drivers/zfs/zfs.ts';
 import type { VolumeSystem } from '../storage/drivers/volumes/volume-system.ts';
 import type { SnapshotDisks } from '../storage/snapshot-disks.ts';
 import { createAcceleratorChooser, type AcceleratorChooser } from '../vmm/accelerator-chooser.ts';
-import { listCardsOfMachines } from '../instances/machines/cards-of-machines.ts';
+import { listNicsOfMachines } from '../instances/machines/nics-of-machines.ts';
 import { createHypervisor, type Hypervisor } from '../vmm/hypervisor.ts';
 import { lonelyLease, type OwnLease, startOwnLease } from '../storage/fencing/node-lease.ts';
 import { createFetchSmall } from '../content/catalogue/fetch-small.ts';
@@ -31,7 +31,7 @@ import { createImageCatalogue, type ImageCatalogue } from '../content/catalogue/
 import { ImageCache } from '../content/images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from '../net/channel/channel-network.ts';
 import { createUserNicFirewall } from '../net/channel/user-nic-firewall.ts';
-import { createInstanceCards, type InstanceCards } from '../net/tenant/instance-cards.ts';
+import { createNicTaps, type NicTaps } from '../net/tenant/nic-taps.ts';
 import { listMembers } from '../records/list-members.ts';
 import { NatNetworks } from '../net/tenant/nat-networks.ts';
 import { NETWORKS } from '../records/network-repository.ts';
@@ -42,7 +42,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly lease: OwnLease;
   readonly network: ChannelNetwork;
   readonly nat: NatNetworks;
-  readonly cards: InstanceCards;
+  readonly nicTaps: NicTaps;
   readonly hypervisor: Hypervisor;
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
@@ -86,7 +86,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     ...{ nodeName: config.nodeName, root: paths.root, dir: paths.networksDir },
     ...{ users: machineUsers, logger, clock, listNetworks: () => records.clusters.listNetworks() },
     listMembers: () => listMembers(records),
-    listCards: () => listCardsOfMachines(paths.vmDir, records.instances),
+    listNics: () => listNicsOfMachines(paths.vmDir, records.instances),
     readPolicy,
   });
   undo.use(nat);
@@ -176,7 +176,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     lease,
     network,
     nat,
-    cards: createInstanceCards({
+    nicTaps: createNicTaps({
       nodeName: config.nodeName,
       loadNetwork: (name) => records.clusters.loadNetwork(name),
       nat,

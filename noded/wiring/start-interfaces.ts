@@ -133,7 +133,7 @@ function serveCluster(
     },
     isActive: (job) => jobs.has(job),
   });
-  const ifRoom = admittedJobs({ room, osRegistry, clusters, cards: host.cards });
+  const ifRoom = admittedJobs({ room, osRegistry, clusters, nicTaps: host.nicTaps });
   const migrationTarget = undo.use(newMigrationTarget(parts, room));
   const placement = { nodeName, room, nodes, index, elsewhere, clusters };
   const onItsNode = clusterJobs({

@@ -62,7 +62,7 @@ export function startJobs(parts: JobsParts): JobEngine {
     exports,
     applianceFiles,
     bootArchives: archives,
-    cards,
+    nicTaps,
     nat,
     lvm,
     zfs,
@@ -90,7 +90,7 @@ export function startJobs(parts: JobsParts): JobEngine {
         ...{ store: records.store, ttlMs: config.sharedLeaseMs, clock },
         server: records.common?.server ?? null,
       }),
-      cards,
+      nicTaps,
       nat,
       peers: records.peers,
       ...{

@@ -16,7 +16,7 @@ interface Reporter extends Pick<
 
 /**
  * Returns why an instance's settings keep cloud-init from reporting, or null. The operator's
- * documents may do so too: see `cluster-cli/values/silent-documents.ts`. Pure.
+ * documents may do so too: see `cluster-cli/values/boot-report-obstacles.ts`. Pure.
  */
 export function explainSilence(instance: Reporter): Silence | null {
   const { name, communication, dialects, datasource, hvparams, seedDisk, metadataToken } = instance;

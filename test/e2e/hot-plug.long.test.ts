@@ -72,7 +72,7 @@ async function sees(what: string): Promise<void> {
   log.close();
 }
 
-test('a disk and a card come and go in a guest that runs, and stay where they were put', async () => {
+test('a disk and a NIC come and go in a guest that runs, and stay where they were put', async () => {
   const { root } = lab.paths;
   const boot = `kernel_path=${guest.kernel},initrd_path=${guest.initrd}`;
   await succeed(

@@ -16,11 +16,11 @@ import { addHostOs } from './support/host-os.ts';
  * from the state of the previous one.
  */
 if (!hasOwnNetwork()) {
-  test('networks and their cards, in a network of its own', () => {
+  test('networks and their NICs, in a network of its own', () => {
     assert.equal(runInOwnNetwork(fileURLToPath(import.meta.url)), null);
   });
 } else {
-  describe('networks and their cards', networkTests);
+  describe('networks and their NICs', networkTests);
 }
 
 const NODE = 'node1.example.com';
@@ -81,7 +81,7 @@ function networkTests(): void {
     assert.deepEqual((await network('lan')).connections, { [NODE]: { mode: 'nat' } });
   });
 
-  test('a card gets a free address, or the one that was asked for', async () => {
+  test('a NIC gets a free address, or the one that was asked for', async () => {
     await done('network modify --add-reserved-ips 10.9.0.2 lan');
     await add('web1.example.com', '--net 0:network=lan,ip=pool');
     await add('web2.example.com', '--net 0:network=lan,ip=10.9.0.5');
@@ -107,7 +107,7 @@ function networkTests(): void {
     ]);
   });
 
-  test('cards of an instance are put into networks and taken out of them', async () => {
+  test('NICs of an instance are put into networks and taken out of them', async () => {
     await done('network add --network 10.8.0.0/24 --gateway 10.8.0.1 office');
     await done(`network connect office ${NODE} bridged br9`);
     await done('instance modify --net 0:network=office,ip=10.8.0.77 web2.example.com');

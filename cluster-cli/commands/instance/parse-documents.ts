@@ -7,7 +7,7 @@ import type { Context } from '../../terminal/context.ts';
 import { remarkOnCloudConfigs } from './cloud-config-remarks.ts';
 import { remarkOnBeginning, remarkOnNetworkConfig } from './cloud-documents.ts';
 import { type CloudPart, splitCloudDocument } from '../../values/cloud-parts.ts';
-import { explainSilentDocuments } from '../../values/silent-documents.ts';
+import { explainSilentDocuments } from '../../values/boot-report-obstacles.ts';
 import { composeUserData, type UserDataFile } from '../../values/user-data.ts';
 import type { ValueSource } from '../../values/value-source.ts';
 

@@ -6,7 +6,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { withDefaultOs } from '../../instances/record/default-os.ts';
 import { planNewInstance } from '../../instances/record/plan-record.ts';
 import type { JobLayer } from '../../jobs/job-service.ts';
-import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
+import type { NicTaps } from '../../net/tenant/nic-taps.ts';
 import type { OsRegistry } from '../../provision/os/os-registry.ts';
 import { randomNicMac } from '../../records/channel-addresses.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
@@ -17,7 +17,7 @@ export interface AdmittedJobsDependencies {
   readonly room: NodeRoom;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
   readonly clusters: Pick<ClusterRepository, 'load'>;
-  readonly cards: Pick<InstanceCards, 'check'>;
+  readonly nicTaps: Pick<NicTaps, 'check'>;
 }
 
 /**
@@ -28,7 +28,7 @@ export function admittedJobs({
   room,
   osRegistry,
   clusters,
-  cards,
+  nicTaps,
 }: AdmittedJobsDependencies): JobLayer {
   return (next) => ({
     submit: async (opcode, options = {}) => {
@@ -39,7 +39,7 @@ export function admittedJobs({
         const { osType } = withDefaultOs(opcode, (await clusters.load()).defaultOs);
         if (osType !== undefined)
           await osRegistry.find(osType, { forceVariant: opcode.forceVariant === true });
-        await requireCards(wanted, cards);
+        await requireNics(wanted, nicTaps);
       }
       const admission =
         options.placement === undefined ? room.note(wanted) : await room.admit(wanted);
@@ -59,12 +59,12 @@ export function admittedJobs({
  * Refuses a bridge or network that this node lacks and another one may have.
  * @throws AppError NO_ROOM
  */
-async function requireCards(
+async function requireNics(
   { name, nics = [] }: Wanted,
-  cards: AdmittedJobsDependencies['cards'],
+  nicTaps: AdmittedJobsDependencies['nicTaps'],
 ): Promise<void> {
   try {
-    for (const nic of nics) await cards.check(nic);
+    for (const nic of nics) await nicTaps.check(nic);
   } catch (cause) {
     if (!isAppError(cause)) throw cause;
     throw new AppError('NO_ROOM', cause.message, { details: { name }, hint: cause.hint, cause });

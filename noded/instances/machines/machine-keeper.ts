@@ -7,7 +7,7 @@ import type { Hypervisor } from '../../vmm/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../../vmm/machine.ts';
 import type { MetadLink } from '../../net/metad-link/metad-link.ts';
 import type { ChannelNetwork, ChannelTap } from '../../net/channel/channel-network.ts';
-import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
+import type { NicTaps } from '../../net/tenant/nic-taps.ts';
 import { channelGuestOf, describeMachine, type MachineKind, openNic } from './machine-parts.ts';
 import { createShownViews, type MakeView, type ShownViews } from '../view/shown-views.ts';
 
@@ -51,7 +51,7 @@ interface Entry extends KeptMachine {
 export interface MachineKeeperDependencies {
   readonly hypervisor: Hypervisor;
   readonly network: ChannelNetwork;
-  readonly cards: Pick<InstanceCards, 'open' | 'tidy'>;
+  readonly nicTaps: Pick<NicTaps, 'open' | 'tidy'>;
   readonly metad: MetadLink;
   readonly boots: Pick<PromisedTrees, 'settle' | 'forget'>;
   readonly enterShared: EnterShared;
@@ -95,7 +95,7 @@ export class MachineKeeper {
   }
 
   async start(request: MachineRequest): Promise<Machine> {
-    const { network, cards, hypervisor } = this.#dependencies;
+    const { network, nicTaps, hypervisor } = this.#dependencies;
     const { instance } = request;
     const former = this.#running.get(instance.uuid);
     if (former?.machine.isRunning() === false) await former.cleanedUp;
@@ -110,7 +110,7 @@ export class MachineKeeper {
       const nics: MachineNic[] = [];
       if (request.withInstanceNics) {
         for (const nic of instance.nics) {
-          const { nic: made, tap } = await openNic(cards, nic, instance.name);
+          const { nic: made, tap } = await openNic(nicTaps, nic, instance.name);
           if (tap !== null) taps.push(tap);
           nics.push(made);
         }
@@ -144,7 +144,7 @@ export class MachineKeeper {
     } catch (error) {
       await this.#views.drop(instance.uuid);
       for (const tap of taps) tap.close();
-      await cards.tidy();
+      await nicTaps.tidy();
       if (channel !== null) await network.releaseTap(channel.device);
       throw error;
     } finally {
@@ -263,13 +263,13 @@ export class MachineKeeper {
     if (port === undefined) throw new Error(`NIC ${nic.uuid} has no port`);
     const entry = this.#running.get(uuid);
     if (entry === undefined) throw new Error(`instance ${uuid} has no QEMU process`);
-    const { cards } = this.#dependencies;
-    const { nic: made, tap } = await openNic(cards, nic, entry.instanceName);
+    const { nicTaps } = this.#dependencies;
+    const { nic: made, tap } = await openNic(nicTaps, nic, entry.instanceName);
     try {
       await entry.machine.plug({ uuid: nic.uuid, port, nic: made });
     } catch (error) {
       tap?.close();
-      await cards.tidy();
+      await nicTaps.tidy();
       throw error;
     } finally {
       tap?.close();
@@ -284,7 +284,7 @@ export class MachineKeeper {
     const entry = this.#running.get(uuid);
     if (entry === undefined) return true;
     const isOut = await entry.machine.unplug(part);
-    if (isOut) await this.#dependencies.cards.tidy();
+    if (isOut) await this.#dependencies.nicTaps.tidy();
     return isOut;
   }
 
@@ -307,7 +307,7 @@ export class MachineKeeper {
     makeView: MachineRequest['makeView'],
   ): KeptMachine {
     machine.onRelease = (part) => {
-      void this.#dependencies.cards.tidy().then(() => {
+      void this.#dependencies.nicTaps.tidy().then(() => {
         this.#dependencies.onReleased(machine, part);
       });
     };
@@ -335,7 +335,7 @@ export class MachineKeeper {
 
   async #cleanUp(machine: Machine, device: string | null, exit: MachineExit): Promise<void> {
     const entry = this.#running.get(machine.uuid);
-    const { logger, cards, onExit } = this.#dependencies;
+    const { logger, nicTaps, onExit } = this.#dependencies;
     logger.info('machine.ended', {
       instance: entry?.instanceName,
       kind: entry?.kind,
@@ -347,7 +347,7 @@ export class MachineKeeper {
       await this.#views.drop(machine.uuid);
       if (device !== null) await this.#releaseTap(device);
     }
-    await cards.tidy();
+    await nicTaps.tidy();
     this.#running.delete(machine.uuid);
     if (entry !== undefined) onExit(machine.uuid, entry.kind, exit);
   }

@@ -4,7 +4,7 @@ import type { StartOptions } from '../../vmm/hypervisor.ts';
 import type { MachineNic } from '../../vmm/machine.ts';
 import type { ChannelTap } from '../../net/channel/channel-network.ts';
 import type { ChannelGuest } from '../../net/channel/nft-rules.ts';
-import type { InstanceCards } from '../../net/tenant/instance-cards.ts';
+import type { NicTaps } from '../../net/tenant/nic-taps.ts';
 import { installationParameters } from '../parameters/installation-parameters.ts';
 
 /**
@@ -15,7 +15,7 @@ export type MachineKind = 'run' | 'appliance' | 'moving';
 
 /** Opens a NIC for QEMU. The caller closes the TAP after QEMU has it. */
 export async function openNic(
-  cards: Pick<InstanceCards, 'open'>,
+  nicTaps: Pick<NicTaps, 'open'>,
   nic: InstanceRecord['nics'][number],
   instanceName: string,
 ): Promise<{ nic: MachineNic; tap: ChannelTap | null }> {
@@ -25,7 +25,7 @@ export async function openNic(
     const isPublicOnly = nic.reach === 'public';
     return { nic: { kind: 'user', mac, isPublicOnly, part }, tap: null };
   }
-  const tap = await cards.open(nic, instanceName);
+  const tap = await nicTaps.open(nic, instanceName);
   return { nic: { kind: 'tap', fd: tap.fd, mac, device: tap.device, channel: false, part }, tap };
 }
 

@@ -32,7 +32,7 @@ export function planNic(
   { newUuid, newMac }: PartContext,
 ): InstanceNic {
   const { networkName } = nic;
-  const card: InstanceNic = {
+  const made: InstanceNic = {
     uuid: newUuid(),
     mac: nic.mac === 'auto' ? newMac(networkName) : nic.mac,
     mode: nic.mode,
@@ -42,8 +42,8 @@ export function planNic(
     network: nic.network ?? null,
     ...(nic.reach === 'public' && { reach: nic.reach }),
   };
-  if (networkName === undefined) return requireNoPool(card);
-  return inNetwork(card, networkName, nic);
+  if (networkName === undefined) return requireNoPool(made);
+  return inNetwork(made, networkName, nic);
 }
 
 /**
@@ -51,7 +51,7 @@ export function planNic(
  * @throws AppError VALIDATION
  */
 function inNetwork(
-  card: InstanceNic,
+  made: InstanceNic,
   networkName: string,
   given: { readonly [Key in 'mode' | 'link' | 'network']?: unknown },
 ): InstanceNic {
@@ -63,15 +63,15 @@ function inNetwork(
         : given.network != null
           ? 'gateway=, dns=, search=, routes=, mtu= or a prefix'
           : null;
-  if (foreign === null) return { ...card, mode: 'bridged', link: null, network: null, networkName };
+  if (foreign === null) return { ...made, mode: 'bridged', link: null, network: null, networkName };
   throw new AppError('VALIDATION', `a NIC in network '${networkName}' does not take ${foreign}`, {
     hint: `Write network=${networkName},ip=pool, or ip= with an address of the network.`,
   });
 }
 
 /** @throws AppError VALIDATION */
-function requireNoPool(card: InstanceNic): InstanceNic {
-  if (card.ip !== ANY_ADDRESS) return card;
+function requireNoPool(made: InstanceNic): InstanceNic {
+  if (made.ip !== ANY_ADDRESS) return made;
   throw new AppError('VALIDATION', 'ip=pool needs a network', {
     hint: 'Write network=NAME,ip=pool. List the networks: gnt-network list',
   });
@@ -173,7 +173,7 @@ function changeNic(
   const { networkName: former, ...rest } = nic;
   // Addresses from the former network do not apply in another one.
   const kept = former === networkName ? rest : { ...rest, ip: null, network: null };
-  const card: InstanceNic = {
+  const made: InstanceNic = {
     ...kept,
     mac: mac === 'auto' ? newMac(networkName) : (mac ?? nic.mac),
     mode: changedMode,
@@ -183,7 +183,7 @@ function changeNic(
     ...(changes.reach !== undefined && { reach: changes.reach }),
   };
   if (networkName !== undefined) {
-    const { network: planned, ...placed } = inNetwork(card, networkName, {
+    const { network: planned, ...placed } = inNetwork(made, networkName, {
       ...{ mode, link },
       network: Object.values(network ?? {}).some((value) =>
         Array.isArray(value) ? value.length > 0 : value != null,
@@ -191,10 +191,10 @@ function changeNic(
         ? network
         : null,
     });
-    return { ...placed, network: card.ip === nic.ip ? kept.network : planned };
+    return { ...placed, network: made.ip === nic.ip ? kept.network : planned };
   }
   return requireNoPool({
-    ...card,
+    ...made,
     network: network === undefined ? kept.network : changeNetwork(kept.network, network, what),
   });
 }

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /** NIC of a guest, from the record of its instance. */
-export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
+export interface GuestNic extends Omit<NetworkGuest, 'device' | 'reach'> {
   /** UUID of the NIC. */
   readonly uuid: string;
   /** Absent: `all`. */
@@ -17,25 +17,25 @@ export interface GuestCard extends Omit<NetworkGuest, 'device' | 'reach'> {
 export interface NatGuestsOptions {
   readonly names: NatNames;
   /** Lists NICs of this node's instances. Called when a TAP was not opened by this daemon. */
-  readonly listCards: () => Promise<readonly GuestCard[]>;
+  readonly listNics: () => Promise<readonly GuestNic[]>;
   readonly logger: Logger;
 }
 
 /** Knows the guests of the TAPs of NAT networks. */
-export function createNatGuests({ names, listCards, logger }: NatGuestsOptions) {
+export function createNatGuests({ names, listNics, logger }: NatGuestsOptions) {
   const known = new Map<string, NetworkGuest>();
   const recognize = async (strangers: Set<string>): Promise<void> => {
-    const cards = await listCards();
-    const claim = (card: GuestCard, device: string): boolean => {
+    const nics = await listNics();
+    const claim = (nic: GuestNic, device: string): boolean => {
       // A NIC without a valid guest must not remove the rules of another guest.
-      const guest = networkGuest.safeParse({ ...card, device });
+      const guest = networkGuest.safeParse({ ...nic, device });
       if (!guest.success || !strangers.delete(device)) return false;
       known.set(device, guest.data);
       return true;
     };
-    const others = cards.filter((card) => !claim(card, tapOf(names, card.uuid)));
+    const others = nics.filter((nic) => !claim(nic, tapOf(names, nic.uuid)));
     // An instance that an earlier release started keeps its TAP until it stops.
-    for (const card of others) claim(card, formerTapOf(names, card.mac));
+    for (const nic of others) claim(nic, formerTapOf(names, nic.mac));
     for (const device of strangers) logger.warn('nat.stranger', { device });
   };
   return {
@@ -68,7 +68,7 @@ export type NatGuests = ReturnType<typeof createNatGuests>;
  * @throws AppError CONFLICT, NETWORK_SETUP
  */
 export function refuseGuest(
-  { uuid, mac, name }: Pick<GuestCard, 'uuid' | 'mac' | 'name'>,
+  { uuid, mac, name }: Pick<GuestNic, 'uuid' | 'mac' | 'name'>,
   device: string,
   bridgeMac: string,
 ): void {

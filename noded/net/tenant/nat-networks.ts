@@ -14,7 +14,7 @@ import type { Link } from '../channel/rtnetlink.ts';
 import { overlap } from '../../records/address-pool.ts';
 import { createDnsmasq, type Dnsmasq, requireDnsmasq, answersQuestions } from './dnsmasq.ts';
 import { requireUnused } from './foreign-ranges.ts';
-import type { NatCards } from './instance-cards.ts';
+import type { NatTaps } from './nic-taps.ts';
 import { giveBack, lend, listLent, planLent, listRoutes, uplinksOf } from './uplinks.ts';
 import { ownDomainsOf } from './own-domains.ts';
 import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
@@ -27,7 +27,7 @@ import {
   removeBridge,
   setUpBridge,
 } from './nat-bridge.ts';
-import { createNatGuests, type GuestCard, type NatGuests, refuseGuest } from './nat-guests.ts';
+import { createNatGuests, type GuestNic, type NatGuests, refuseGuest } from './nat-guests.ts';
 import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
 
@@ -50,7 +50,7 @@ export interface NatNetworksOptions {
   /** Names of the instances that have an address in a network, by the network's name. */
   readonly listMembers: () => Promise<Members>;
   /** Lists NICs of this node's instances. Called when a TAP was not opened by this daemon. */
-  readonly listCards: () => Promise<readonly GuestCard[]>;
+  readonly listNics: () => Promise<readonly GuestNic[]>;
   /** Reads which private networks guests may reach. */
   readonly readPolicy: () => Promise<ReachPolicy>;
   readonly logger: Logger;
@@ -74,7 +74,7 @@ const MAX_REPAIRS = 16;
  * INVARIANTS: one change at a time. Existing devices are found by their names in the kernel, never
  * by a file or memory. A TAP is opened after its rules are in force.
  */
-export class NatNetworks implements NatCards, AsyncDisposable {
+export class NatNetworks implements NatTaps, AsyncDisposable {
   readonly #options: NatNetworksOptions;
   readonly #names: ReturnType<typeof natNamesOf>;
   readonly #queue = new SerialQueue<'nat'>();
@@ -156,7 +156,7 @@ export class NatNetworks implements NatCards, AsyncDisposable {
     if (this.#failures.has(network)) throw this.#failures.get(network);
   }
 
-  openCard(network: NetworkRecord, guest: GuestCard): ReturnType<NatCards['openCard']> {
+  openNatTap(network: NetworkRecord, guest: GuestNic): ReturnType<NatTaps['openNatTap']> {
     return this.#queue.run('nat', async () => {
       const bridge = bridgeOf(this.#names, network);
       const device = tapOf(this.#names, guest.uuid);

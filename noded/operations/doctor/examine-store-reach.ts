@@ -3,7 +3,7 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import { type ReachPolicy, reachPolicyOf } from '#shared/contract/guest-reach.ts';
 import { depthOf } from '../../content/downloads/transfer/address-policy.ts';
-import { listOpenGuests } from '../../instances/machines/cards-of-machines.ts';
+import { listOpenGuests } from '../../instances/machines/nics-of-machines.ts';
 import { type Check, ok, warning } from './check.ts';
 
 interface StoreReachFacts {

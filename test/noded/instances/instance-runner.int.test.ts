@@ -58,7 +58,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
   const clock = new ManualClock();
   const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
-    cards: bridgesOnly,
+    nicTaps: bridgesOnly,
     boots: noBoots,
     hypervisor,
     network: new FakeNetwork(),
@@ -89,7 +89,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
     forInstall: () => Promise.reject(new Error('no installation here')),
   };
   const runner = new InstanceRunner({
-    cards: bridgesOnly,
+    nicTaps: bridgesOnly,
     // A start calls no other method of the repository.
     instances: { update: () => Promise.resolve(record) } as unknown as InstanceRepository,
     keeper,

@@ -75,10 +75,10 @@ test('who is bound names no archive for a BootEnv but its own', async () => {
   }
 });
 
-test('who is bound plugs cards into what was named for them, and into what is for everyone', async () => {
+test('who is bound plugs NICs into what was named for them, and into what is for everyone', async () => {
   const create = { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new' };
   const change = { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web' };
-  const withCard = (nic: object): readonly object[] => [
+  const withNic = (nic: object): readonly object[] => [
     { ...create, nics: [{}, nic] },
     { ...change, nics: [{ action: 'add', nic }] },
     { ...change, nics: [{ action: 'modify', which: 0, changes: nic }] },
@@ -89,7 +89,7 @@ test('who is bound plugs cards into what was named for them, and into what is fo
     { networkName: 'management' },
     { mode: 'user', link: 'br-b' },
   ])
-    for (const asked of withCard(nic)) {
+    for (const asked of withNic(nic)) {
       await assert.rejects(ask(asked), { code: 'NOT_ALLOWED' }, JSON.stringify(asked));
       await ask(asked, null);
     }
@@ -100,7 +100,7 @@ test('who is bound plugs cards into what was named for them, and into what is fo
     { link: 'br-a' },
     { networkName: 'nat-1' },
   ])
-    for (const asked of withCard(nic)) await ask(asked);
+    for (const asked of withNic(nic)) await ask(asked);
   await ask({ ...change, nics: [{ action: 'remove', which: 0 }] });
 });
 

@@ -58,7 +58,7 @@ async function createNode(t: TestContext) {
   const hypervisor = new FakeHypervisor();
   const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
-    cards: bridgesOnly,
+    nicTaps: bridgesOnly,
     boots: noBoots,
     ...{ hypervisor, network: new FakeNetwork(), metad, logger: silentLogger, clock },
     onReleased: () => undefined,
@@ -69,7 +69,7 @@ async function createNode(t: TestContext) {
   const path = disks.pathOf(web1, 0);
   await writeFile(path, 'data of a guest', { flag: 'r+' });
   const runner = new InstanceRunner({
-    cards: bridgesOnly,
+    nicTaps: bridgesOnly,
     ...{
       instances,
       keeper,

@@ -51,7 +51,7 @@ async function createNode(t: TestContext) {
   );
   const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
-    cards: bridgesOnly,
+    nicTaps: bridgesOnly,
     boots: noBoots,
     ...{ hypervisor: new FakeHypervisor(), network, metad, logger, clock },
     onReleased: () => undefined,

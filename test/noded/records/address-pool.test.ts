@@ -102,7 +102,7 @@ const placed = (
     taken: new Map([['lan', new Set(taken)]]),
   });
 
-test('cards get free addresses, none of which another card of theirs was given', () => {
+test('NICs get free addresses, none of which another NIC of theirs was given', () => {
   const lan = pool('10.0.0.0/29', { gateway: '10.0.0.1' });
   const [first, second, third] = placed(
     [nic('a', 'pool'), nic('b', '10.0.0.2'), nic('c', null)],
@@ -115,7 +115,7 @@ test('cards get free addresses, none of which another card of theirs was given',
   assert.throws(() => placed([nic('a', '10.0.0.2'), nic('b', '10.0.0.2')], lan), /given twice/);
 });
 
-test('behind NAT a guest asks by DHCP, and a node that is not connected has no such card', () => {
+test('behind NAT a guest asks by DHCP, and a node that is not connected has no such NIC', () => {
   const lan = pool('10.0.0.0/29', { connections: { node1: { mode: 'nat' } } });
   assert.equal(placed([nic('a', 'pool')], lan)[0]?.network, null);
   assert.throws(() => placed([nic('a', 'pool')], { ...lan, connections: {} }), {
@@ -124,7 +124,7 @@ test('behind NAT a guest asks by DHCP, and a node that is not connected has no s
   });
 });
 
-test('a card keeps what it has, and a full pool says so', () => {
+test('a NIC keeps what it has, and a full pool says so', () => {
   const lan = pool('10.0.0.0/30', { reserved: ['10.0.0.1'] });
   const own = nic('a', '10.0.0.1');
   assert.deepEqual(placed([own], lan, ['10.0.0.1'], [own]), [own]);

@@ -118,7 +118,7 @@ test('after a removal that was refused, its disk can be removed or copied at onc
   const runner = { isRunning: () => false, checkDisksUnused: () => Promise.resolve() };
   await assert.rejects(refuse(), taken);
   const clusters = { listNetworks: () => Promise.resolve([]), load: () => Promise.reject(taken) };
-  await planParts(instance, opcode, { disks, runner, clusters, cards: bridgesOnly });
+  await planParts(instance, opcode, { disks, runner, clusters, nicTaps: bridgesOnly });
   assert.deepEqual(await read(), all);
   await assert.rejects(refuse(), taken);
   await disks.checkCopy(instance);
@@ -135,7 +135,7 @@ test('a machine that runs gives back the last disk, unless it was started with i
   };
   const left = async (change: Partial<InstanceRecord>) => {
     const changed = { ...instance, ...change };
-    const planned = await planParts(changed, opcode, { disks, runner, clusters, cards: bridgesOnly }); // prettier-ignore
+    const planned = await planParts(changed, opcode, { disks, runner, clusters, nicTaps: bridgesOnly }); // prettier-ignore
     return planned.disks.length;
   };
   const { nics, beparams } = instance;

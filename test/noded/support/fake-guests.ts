@@ -36,7 +36,7 @@ export function createFakeGuests({
   const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
   const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
-    cards: bridgesOnly,
+    nicTaps: bridgesOnly,
     boots: noBoots,
     hypervisor,
     network,
@@ -49,7 +49,7 @@ export function createFakeGuests({
   const guestEvents = createGuestEvents();
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = new InstanceRunner({
-    cards: bridgesOnly,
+    nicTaps: bridgesOnly,
     instances,
     keeper,
     views,

@@ -11,7 +11,7 @@ import {
   TARGET,
 } from './moving-nodes.ts';
 
-/** Two nodes, and an instance without cards on the first. */
+/** Two nodes, and an instance without NICs on the first. */
 export interface MovingWorld {
   readonly source: MovingNode;
   readonly target: MovingNode;
@@ -48,9 +48,9 @@ export function useMovingWorlds(): MovingWorlds {
       for (const node of [source, target]) await node[Symbol.asyncDispose]();
     });
     const placed = await placeInstance(source, `web${worlds}.example.com`);
-    // Its card's address is free again for the next one.
-    const withoutCards = (one: InstanceRecord): InstanceRecord => ({ ...one, nics: [] });
-    const instance = await source.instances.update(placed.uuid, withoutCards);
+    // Its NIC's address is free again for the next one.
+    const withoutNics = (one: InstanceRecord): InstanceRecord => ({ ...one, nics: [] });
+    const instance = await source.instances.update(placed.uuid, withoutNics);
     return { source, target, instance, content: await contentOf(source.disksDir, placed.uuid) };
   };
   return { open, store: () => store, directory: () => cluster.directory };

@@ -48,7 +48,7 @@ async function makeWorld(t: TestContext): Promise<World> {
     for (const node of [source, target]) await node[Symbol.asyncDispose]();
   });
   const instance = await placeInstance(source, `web${worlds}.example.com`);
-  // Its card's address is free again for the next one.
+  // Its NIC's address is free again for the next one.
   await source.instances.update(instance.uuid, (current) => ({ ...current, nics: [] }));
   const content = await contentOf(source.disksDir, instance.uuid);
   return { source, target, both: [source, target], instance, content };

@@ -113,7 +113,7 @@ test('a chosen node without the bridge hands it on before there is a job', async
   } as unknown as JobService;
   const layer = admittedJobs({
     ...{ room: nodeRoom(), clusters, osRegistry: { find: assert.fail } },
-    cards: { check: () => Promise.reject(missing) },
+    nicTaps: { check: () => Promise.reject(missing) },
   });
   const jobs = layerJobs([layer], own);
   await assert.rejects(jobs.submit(bridged('lan'), { placement: ['chosen'] }), (error) => {
@@ -289,7 +289,7 @@ test('what somebody put on the node is taken whatever there is, and counts', asy
     room,
     clusters,
     osRegistry: { find: assert.fail },
-    cards: { check: () => assert.fail() },
+    nicTaps: { check: () => assert.fail() },
   });
   const jobs = layerJobs([layer], own);
   const big = (name: string) => createOpcode({ name, beparams: { memoryMiB: 3000 } });

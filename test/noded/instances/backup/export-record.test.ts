@@ -20,7 +20,7 @@ test('what an export says is read back as it was', () => {
   assert.deepEqual(parseExportRecord(formatExportRecord(record)), record);
 });
 
-test('a card and a disk that came while the machine ran are in the file like any other', () => {
+test('a NIC and a disk that came while the machine ran are in the file like any other', () => {
   const instance = instanceRecord({ nics: [{}], disks: [{ sizeBytes: 2 ** 20 }] });
   const plugged = {
     ...instance,

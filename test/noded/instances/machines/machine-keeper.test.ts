@@ -26,11 +26,11 @@ function createKeeper() {
   const network = new FakeNetwork();
   const metad = new FakeMetad();
   const exits: string[] = [];
-  const cards: string[] = [];
+  const nicTaps: string[] = [];
   const boots: string[] = [];
   const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
-    cards: { ...bridgesOnly, tidy: () => Promise.resolve(void cards.push('tidied')) },
+    nicTaps: { ...bridgesOnly, tidy: () => Promise.resolve(void nicTaps.push('tidied')) },
     hypervisor,
     network,
     metad,
@@ -40,10 +40,10 @@ function createKeeper() {
     },
     logger: silentLogger,
     clock: new ManualClock(),
-    onReleased: (machine, part) => cards.push(`${part} of ${machine.uuid} released`),
+    onReleased: (machine, part) => nicTaps.push(`${part} of ${machine.uuid} released`),
     onExit: (uuid, kind, exit) => exits.push(`${uuid} ${kind} ${exit.reason}`),
   });
-  return { keeper, hypervisor, network, metad, exits, cards, boots };
+  return { keeper, hypervisor, network, metad, exits, nicTaps, boots };
 }
 
 const record = instanceRecord({
@@ -282,14 +282,14 @@ test('no record is kept beside an appliance', async () => {
   assert.equal(hypervisor.machines[0]?.note, undefined);
 });
 
-test('what there was on the node for a card goes when it is out of the machine, at once or late', async () => {
-  const { keeper, cards } = createKeeper();
+test('what there was on the node for a NIC goes when it is out of the machine, at once or late', async () => {
+  const { keeper, nicTaps } = createKeeper();
   const machine = await keeper.start(request());
   assert.equal(await keeper.unplug(record.uuid, 'nobody'), false);
-  assert.deepEqual(cards, []);
+  assert.deepEqual(nicTaps, []);
   machine.onRelease?.('late');
   await turn();
-  assert.deepEqual(cards, ['tidied', `late of ${record.uuid} released`]);
+  assert.deepEqual(nicTaps, ['tidied', `late of ${record.uuid} released`]);
 });
 
 test('what a machine loads changes when metad has its view, and goes with a start that fails', async () => {

@@ -26,7 +26,7 @@ const nicsAfter = (nics: unknown[], instance: InstanceRecord = web1) =>
 const disksAfter = (disks: unknown[], instance: InstanceRecord = web1) =>
   changeDisks(instance, modifyOpcode({ disks } as never).disks, context());
 
-test('cards are added last, or where it is said, and changes follow one another', () => {
+test('NICs are added last, or where it is said, and changes follow one another', () => {
   const after = nicsAfter([
     { action: 'add', nic: { link: 'br1' } },
     { action: 'remove', which: 0 },
@@ -43,7 +43,7 @@ test('cards are added last, or where it is said, and changes follow one another'
   assert.throws(() => nicsAfter([{ action: 'add', at: 3, nic: {} }]), { message: /leave a gap/ });
 });
 
-test('of a card only what is given changes, and it stays that card', () => {
+test('of a NIC only what is given changes, and it stays that NIC', () => {
   const [front, back] = nicsAfter([
     { action: 'modify', which: 'front', changes: { link: 'br7', name: null } },
     { action: 'modify', which: 1, changes: { network: { mtu: 1400 } } },
@@ -62,14 +62,14 @@ test('of a card only what is given changes, and it stays that card', () => {
   assert.deepEqual([byDhcp?.ip, byDhcp?.network], [null, null]);
 });
 
-test('a card between two kinds of networks has the link of its new kind', () => {
+test('a NIC between two kinds of networks has the link of its new kind', () => {
   const [toUser] = nicsAfter([{ action: 'modify', which: 0, changes: { mode: 'user' } }]);
   assert.equal(toUser?.link, null);
   const [, toBridge] = nicsAfter([{ action: 'modify', which: 1, changes: { mode: 'bridged' } }]);
   assert.equal(toBridge?.link, 'br0');
 });
 
-test('addresses that do not go together, MACs of two cards and cards that are not there are refused', () => {
+test('addresses that do not go together, MACs of two NICs and NICs that are not there are refused', () => {
   const refused: readonly [object, RegExp][] = [
     [
       { action: 'modify', which: 1, changes: { network: { addresses: ['10.9.0.5/24'] } } },

@@ -34,7 +34,7 @@ test('says nothing where the channel is on, where a medium reads, and of what is
   assert.equal(describeUnread(silent, { sshKeys: [], seedDisk: false }), null);
 });
 
-test('tells of a guest that neither a card nor the channel leads to, and of no other', () => {
+test('tells of a guest that neither a NIC nor the channel leads to, and of no other', () => {
   const lonely = { communication: false, nics: [] };
   assert.match(describeUnreached(lonely) ?? '', /no NIC, no channel .* and no SSH key/);
   assert.equal(describeUnreached({ ...lonely, communication: true }), null);

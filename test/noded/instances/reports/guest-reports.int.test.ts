@@ -57,7 +57,7 @@ async function createLab(t: TestContext) {
     const guestEvents = createGuestEvents();
     const keeper = new MachineKeeper({
       enterShared: () => Promise.resolve(null),
-      cards: bridgesOnly,
+      nicTaps: bridgesOnly,
       boots: noBoots,
       ...{ hypervisor: new FakeHypervisor(), network: new FakeNetwork(), metad: new FakeMetad() },
       ...{ logger: silentLogger, clock, onReleased: () => undefined, onExit: () => undefined },

@@ -47,7 +47,7 @@ function attacks(): void {
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve([lab.LAN]),
       listMembers: () => Promise.resolve(new Map()),
-      listCards: () => Promise.resolve([]),
+      listNics: () => Promise.resolve([]),
     });
     await nat.settle(lab.LAN.name);
     web = await lab.addGuest(nat, { name: 'web.test', mac: 'aa:00:00:00:00:01', ip: '10.9.0.5' });

@@ -77,7 +77,7 @@ function frameTests(): void {
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve([lab.LAN]),
       listMembers: () => Promise.resolve(new Map()),
-      listCards: () => Promise.resolve([]),
+      listNics: () => Promise.resolve([]),
     });
     await nat.settle(lab.LAN.name);
     web = await lab.addGuest(nat, { name: 'web.test', mac: 'aa:00:00:00:00:01', ip: '10.9.0.5' });
@@ -177,7 +177,7 @@ print(heard(2, lambda f: f[0:6] == mac("aa:00:00:00:00:99")))`,
   });
 
   test('the port of a new TAP has learning and unicast flooding off, and a static entry for its MAC', async () => {
-    const tap = await nat.openCard(lab.LAN, third);
+    const tap = await nat.openNatTap(lab.LAN, third);
     const read = (name: string): string =>
       readFileSync(`/sys/class/net/${tap.device}/brport/${name}`, 'utf8').trim();
     assert.deepEqual([read('learning'), read('unicast_flood')], ['0', '0']);
@@ -192,14 +192,14 @@ print(heard(2, lambda f: f[0:6] == mac("aa:00:00:00:00:99")))`,
       lab.run('nft', 'list', 'chain', 'bridge', table, `from_${db.device}`);
     const before = rules();
     const again = { ...third, uuid: lab.nicUuidOf(db.mac) };
-    await assert.rejects(nat.openCard(lab.LAN, again), { code: 'NETWORK_SETUP' });
+    await assert.rejects(nat.openNatTap(lab.LAN, again), { code: 'NETWORK_SETUP' });
     assert.equal(rules(), before);
     assert.notEqual(lab.inside('db', 'busybox', 'ping', '-c1', '-W5', '10.9.0.1'), null);
   });
 
   test('a NIC with the MAC of the gateway is refused, and a neighbour still reaches the gateway', async () => {
     const mac = readFileSync(`/sys/class/net/${bridge}/address`, 'utf8').trim();
-    await assert.rejects(nat.openCard(lab.LAN, { ...third, mac }), { code: 'CONFLICT' });
+    await assert.rejects(nat.openNatTap(lab.LAN, { ...third, mac }), { code: 'CONFLICT' });
     assert.notEqual(lab.inside('db', 'busybox', 'ping', '-c1', '-W5', '10.9.0.1'), null);
   });
 

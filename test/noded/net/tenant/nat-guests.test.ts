@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLogger } from '#shared/log/log.ts';
-import { createNatGuests, type GuestCard } from '../../../../noded/net/tenant/nat-guests.ts';
+import { createNatGuests, type GuestNic } from '../../../../noded/net/tenant/nat-guests.ts';
 import { formerTapOf, natNamesOf, tapOf } from '../../../../noded/net/tenant/nat-names.ts';
 
 const names = natNamesOf('/');
 /** Two MACs whose TAPs had one name in earlier releases. */
 const [VICTIM_MAC, COLLIDING_MAC] = ['aa:00:01:00:0c:ec', 'aa:00:01:00:e4:7b'];
 
-const cardOf = (number: number, mac: string): GuestCard => ({
+const cardOf = (number: number, mac: string): GuestNic => ({
   ...{ uuid: `11111111-1111-4111-8111-00000000000${number}`, mac, ip: `10.9.0.${number}` },
   ...{ name: `i${number}.test`, network: 'lan' },
 });
@@ -16,11 +16,11 @@ const victim = cardOf(5, VICTIM_MAC);
 const attacker = cardOf(6, COLLIDING_MAC);
 
 async function recognize(
-  cards: readonly GuestCard[],
+  nics: readonly GuestNic[],
   devices: readonly string[],
 ): Promise<Record<string, string>> {
   const guests = createNatGuests({
-    ...{ names, logger: silentLogger, listCards: () => Promise.resolve(cards) },
+    ...{ names, logger: silentLogger, listNics: () => Promise.resolve(nics) },
   });
   const links = devices.map((name) => ({ name }));
   const found = await guests.settle(links, undefined);

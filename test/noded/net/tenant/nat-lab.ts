@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ReachPolicy } from '#shared/contract/guest-reach.ts';
 import type { NetworkRecord } from '#shared/contract/network.ts';
-import type { GuestCard } from '../../../../noded/net/tenant/nat-guests.ts';
+import type { GuestNic } from '../../../../noded/net/tenant/nat-guests.ts';
 import type { NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
 
 export const LAN: NetworkRecord = {
@@ -143,10 +143,14 @@ export function nicUuidOf(mac: string): string {
 /** A guest with a real network stack: in place of its TAP there is a link of the same name. */
 export async function addGuest(
   nat: NatNetworks,
-  guest: Pick<GuestCard, 'name' | 'mac' | 'ip' | 'reach'>,
+  guest: Pick<GuestNic, 'name' | 'mac' | 'ip' | 'reach'>,
 ): Promise<TestGuest> {
   const namespace = guest.name.split('.', 1)[0] ?? '';
-  const tap = await nat.openCard(LAN, { uuid: nicUuidOf(guest.mac), ...guest, network: LAN.name });
+  const tap = await nat.openNatTap(LAN, {
+    uuid: nicUuidOf(guest.mac),
+    ...guest,
+    network: LAN.name,
+  });
   const { device } = tap;
   const bridge = ip('-o', 'link', 'show', 'dev', device).match(/master (\S+)/)?.[1] ?? '';
   tap.close();

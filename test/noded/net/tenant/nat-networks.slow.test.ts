@@ -13,7 +13,7 @@ import {
   planMachineUsers,
 } from '../../../../noded/host/machine-users.ts';
 import { bridgeOf, natNamesOf } from '../../../../noded/net/tenant/nat-names.ts';
-import type { GuestCard } from '../../../../noded/net/tenant/nat-guests.ts';
+import type { GuestNic } from '../../../../noded/net/tenant/nat-guests.ts';
 import { NatNetworks } from '../../../../noded/net/tenant/nat-networks.ts';
 import * as lab from './nat-lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../../../lab/own-network.ts';
@@ -32,7 +32,7 @@ function natTests(): void {
   const bridge = bridgeOf(natNamesOf(root), lab.LAN);
   let networks: NetworkRecord[] = [];
   /** As the records have them. */
-  let cards: GuestCard[] = [];
+  let nics: GuestNic[] = [];
   let nat: NatNetworks;
   let web: lab.TestGuest;
   let db: lab.TestGuest;
@@ -41,7 +41,7 @@ function natTests(): void {
   const open = (): NatNetworks =>
     new NatNetworks({
       ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
-      ...{ lookIntervalMs: 500, listCards: () => Promise.resolve(cards) },
+      ...{ lookIntervalMs: 500, listNics: () => Promise.resolve(nics) },
       readPolicy: () => Promise.resolve(lab.OPEN_REACH),
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve(networks),
@@ -207,14 +207,14 @@ ${send}`;
   test('keeps dnsmasq, rules and leases across a restart of the daemon', async () => {
     const before = lab.picture();
     const leases = readFileSync(join(dir, bridge, 'leases'), 'utf8');
-    cards = [web, db].map(({ mac, ip, namespace }) => {
+    nics = [web, db].map(({ mac, ip, namespace }) => {
       return {
         ...{ uuid: lab.nicUuidOf(mac), mac, ip },
         ...{ name: `${namespace}.example.com`, network: 'lan' },
       };
     });
     // An invalid guest of an earlier release affects only itself.
-    cards.push({
+    nics.push({
       uuid: 'bad',
       mac: 'aa:00:00:00:00:09',
       ip: '10.9.0.05',
@@ -264,7 +264,7 @@ ${send}`;
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.reject(new Error('away')),
       listMembers: () => Promise.resolve(new Map()),
-      listCards: () => Promise.reject(new Error('away')),
+      listNics: () => Promise.reject(new Error('away')),
     });
     await away.follow();
     assert.equal(lab.picture(), before);

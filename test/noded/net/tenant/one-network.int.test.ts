@@ -34,7 +34,7 @@ async function serveOneGuest(): Promise<void> {
   const empty = lab.picture();
   const nat = new NatNetworks({
     ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
-    ...{ lookIntervalMs: 500, listCards: () => Promise.resolve([]) },
+    ...{ lookIntervalMs: 500, listNics: () => Promise.resolve([]) },
     readPolicy: () => Promise.resolve(lab.OPEN_REACH),
     users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
     listNetworks: () => Promise.resolve(networks),
@@ -78,8 +78,8 @@ async function serveOneGuest(): Promise<void> {
       path,
     );
 
-  const card = { name: 'web.example.com', mac: 'aa:00:00:00:00:01', ip: '10.9.0.5' };
-  const web = await lab.addGuest(nat, card);
+  const nic = { name: 'web.example.com', mac: 'aa:00:00:00:00:01', ip: '10.9.0.5' };
+  const web = await lab.addGuest(nat, nic);
   const told = lab.askByDhcp(web.namespace, root);
   assert.deepEqual(
     [told?.['ip'], told?.['router'], told?.['dns'], told?.['mask']],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packageRepositories } from '#shared/contract/boot-env.ts';
-import { constantMembers, refusedMembers } from '../../../../noded/netboot/absent-members.ts';
+import { constantMembers, refusedMembers } from '../../../../noded/netboot/api-placeholders.ts';
 import type { RenderInput } from '../../../../noded/netboot/render-input.ts';
 import { newUse } from '../../../../noded/netboot/render-input.ts';
 import { createRenderData } from '../../../../noded/netboot/render-data.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { splitCloudDocument } from '../../../cluster-cli/values/cloud-parts.ts';
-import { explainSilentDocuments } from '../../../cluster-cli/values/silent-documents.ts';
+import { explainSilentDocuments } from '../../../cluster-cli/values/boot-report-obstacles.ts';
 import { composeUserData } from '../../../cluster-cli/values/user-data.ts';
 
 const explain = (

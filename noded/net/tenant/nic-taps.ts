@@ -5,27 +5,27 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import { assertBridge, openBridgedTap } from '../channel/bridged-tap.ts';
 import type { ChannelTap } from '../channel/channel-network.ts';
-import type { GuestCard } from './nat-guests.ts';
+import type { GuestNic } from './nat-guests.ts';
 import { isNatBridge } from './nat-names.ts';
 import { requireConnected } from '../../records/place-nics.ts';
 
-export interface InstanceCardsOptions {
+export interface NicTapsOptions {
   readonly nodeName: string;
   readonly loadNetwork: (name: string) => Promise<NetworkRecord>;
-  readonly nat: NatCards;
+  readonly nat: NatTaps;
 }
 
 /** Networks with a bridge of this node. */
-export interface NatCards {
+export interface NatTaps {
   /** Opens the TAP of a guest after its bridge, rules and dnsmasq are ready. */
-  openCard(network: NetworkRecord, guest: GuestCard): Promise<ChannelTap>;
+  openNatTap(network: NetworkRecord, guest: GuestNic): Promise<ChannelTap>;
   tidy(): Promise<void>;
   /** @throws the failure of the last look at the network */
   requireSound(network: string): void;
 }
 
 /** Opens NICs with a TAP on a bridge. */
-export function createInstanceCards(options: InstanceCardsOptions) {
+export function createNicTaps(options: NicTapsOptions) {
   const { nodeName, loadNetwork, nat } = options;
   const find = async (
     name: string,
@@ -53,14 +53,14 @@ export function createInstanceCards(options: InstanceCardsOptions) {
       const { network, connection } = await find(networkName);
       if (connection.mode === 'bridged') return openLinked(connection.link);
       if (ip === null) throw new Error(`a NIC of ${name} has no address`);
-      return nat.openCard(network, { uuid, mac, ip, name, network: networkName, reach });
+      return nat.openNatTap(network, { uuid, mac, ip, name, network: networkName, reach });
     },
     /** Forgets NICs whose TAPs disappeared. Never rejects. */
     tidy: (): Promise<void> => nat.tidy(),
   };
 }
 
-export type InstanceCards = ReturnType<typeof createInstanceCards>;
+export type NicTaps = ReturnType<typeof createNicTaps>;
 
 /**
  * Refuses a link that is no bridge or belongs to a NAT network. Such a bridge is reserved for NICs

@@ -1,7 +1,7 @@
 import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { listRunDirectories, RunDirectory } from '../../vmm/run-directory.ts';
-import type { GuestCard } from '../../net/tenant/nat-guests.ts';
+import type { GuestNic } from '../../net/tenant/nat-guests.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
 
 /**
@@ -9,11 +9,11 @@ import type { InstanceRepository } from '../../records/instance-repository.ts';
  * beside an orphan.
  * @throws AppError STORE_UNAVAILABLE
  */
-export async function listCardsOfMachines(
+export async function listNicsOfMachines(
   vmDir: string,
   instances: Pick<InstanceRepository, 'readSome'>,
-): Promise<readonly GuestCard[]> {
-  return (await readMachines(vmDir, instances)).flatMap(cardsOf);
+): Promise<readonly GuestNic[]> {
+  return (await readMachines(vmDir, instances)).flatMap(nicsOf);
 }
 
 /**
@@ -49,7 +49,7 @@ async function readKept(vmDir: string, uuid: string): Promise<InstanceRecord | u
 }
 
 /** Includes NICs that only the running guest still has. */
-function cardsOf({ name, nics, partsOfRun }: InstanceRecord): readonly GuestCard[] {
+function nicsOf({ name, nics, partsOfRun }: InstanceRecord): readonly GuestNic[] {
   return [...(partsOfRun?.nics ?? []), ...nics].flatMap(
     ({ uuid, mac, ip, networkName: network, reach }) =>
       network === undefined || ip === null ? [] : [{ uuid, mac, ip, name, network, reach }],
