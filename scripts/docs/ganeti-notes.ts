@@ -113,10 +113,8 @@ export const absentOptions: Readonly<Record<string, string>> = {
   '--no-headers': '`--json`',
   '--no-hotplug': 'a change reaches a running guest at once where possible',
   '--no-hv-param-assessment': 'leave it out: there is no such check',
-  '--no-ip-check': NO_CHECK,
   '--no-locks': 'a delay takes no locks',
   '--no-master': MASTER,
-  '--no-name-check': NO_CHECK,
   '--no-node-setup': 'a node joins with a token',
   '--no-nplus1-mem': 'leave it out: there is no such check',
   '--no-remember': 'a stop and a start always change the desired state',
@@ -204,6 +202,8 @@ export const absentOptionsOf: Readonly<Record<string, Readonly<Record<string, st
 /** Notes on options that a command accepts with another meaning. */
 export const differentOptions: Readonly<Record<string, string>> = {
   '--filter': 'takes the expression as its value',
+  '--no-ip-check': 'has no effect',
+  '--no-name-check': 'has no effect',
 };
 
 /** Notes on commands that differ from those of Ganeti. */

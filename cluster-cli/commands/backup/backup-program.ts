@@ -13,6 +13,7 @@ import {
   installationOptions,
   installTimeoutOption,
   machineOptions,
+  uncheckedOptions,
   metadataOptions,
 } from '../instance/options.ts';
 import { LIST_SYNTAX, SECRETS } from '../instance/options.ts';
@@ -71,6 +72,7 @@ export function createBackupProgram(context: Context): Command {
       ...diskOptions('as exported'),
       ...machineOptions(),
       option('--no-start', 'Do not start the instance after the import', { group: GROUP }),
+      ...uncheckedOptions(),
       ...jobOptions(),
     ],
     essentials: [

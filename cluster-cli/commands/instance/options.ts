@@ -213,6 +213,14 @@ export function metadataOptions(communication?: 'yes' | 'no'): readonly OptionMa
   ];
 }
 
+/** Options of Ganeti's scripts for checks that do not exist here. */
+export function uncheckedOptions(): readonly OptionMaker[] {
+  return [
+    option('--no-name-check', 'No effect, as names are never resolved', { group: 'Job:' }),
+    option('--no-ip-check', 'No effect, as addresses are never probed', { group: 'Job:' }),
+  ];
+}
+
 export function machineOptions(): readonly OptionMaker[] {
   const group = 'Instance:';
   return [

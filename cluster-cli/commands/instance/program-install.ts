@@ -18,6 +18,7 @@ import {
   KEY_HELP,
   LIST_SYNTAX,
   machineOptions,
+  uncheckedOptions,
   metadataOptions,
   partOptions,
   SECRETS,
@@ -130,6 +131,7 @@ function addAdd(program: Command, context: Context): void {
       noStartOption(),
       onFailureOption(),
       ...waitReadyOptions(),
+      ...uncheckedOptions(),
       ...jobOptions(),
     ],
     essentials: [
