@@ -18,6 +18,8 @@ test('options end where the command for the guest begins, and not before', () =>
     ['ssh -Al root web1 ls -l', 4],
     ['ssh -lroot --login-name=root --debug web1 ls -- -l', 5],
     ['ssh --login-name root web1 ls', 4],
+    ['ssh --forward-agent web1 ls -l', 3],
+    ['ssh --debug web1 ls -l', 3],
     ['ssh web1 -- ls -l', -1],
     ['ssh web1', -1],
     ['ssh -l root', -1],

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { createLab } from '../../../scripts/demo/lab.ts';
-import { median, residentBytes, type Report } from '../support/measurement.ts';
+import { median, privateBytes, residentBytes, type Report } from '../support/measurement.ts';
 
 const ROUNDS = 31;
 const BIN = join(import.meta.dirname, '../../../node_modules/.bin');
@@ -44,8 +44,12 @@ export async function measure(report: Report): Promise<void> {
         compared_with: { name: 'node -e 0', value },
       });
     }
-    const resident = (await residentBytes(lab.node().pid ?? 0)) / 2 ** 20;
-    report({ name: 'gnt-noded idle, resident', unit: 'MiB', value: resident, compared_with: null });
+    const pid = lab.node().pid ?? 0;
+    for (const [name, value] of [
+      ['gnt-noded idle, resident', await residentBytes(pid)],
+      ['gnt-noded idle, resident and private', await privateBytes(pid)],
+    ] as const)
+      report({ name, unit: 'MiB', value: value / 2 ** 20, compared_with: null });
   } finally {
     await lab.dispose();
   }

@@ -48,3 +48,21 @@ test('tells of secrets that nobody keeps, and never their values', () => {
   assert.equal(describeUnkept({ osParametersSecret: { password: null } }), null);
   assert.equal(describeUnkept({}), null);
 });
+
+const each: readonly (readonly [string, Parameters<typeof describeUnread>[1]])[] = [
+  ['--os-parameters', { osParameters: { color: 'red' } }],
+  ['--os-parameters-private', { osParametersPrivate: { color: 'red' } }],
+  ['--os-parameters-secret', { osParametersSecret: { color: 'red' } }],
+  ['--user-data', { userData: 'eA==' }],
+  ['--vendor-data', { vendorData: 'eA==' }],
+  ['--network-config', { networkConfig: 'eA==' }],
+  ['--ssh-key', { sshKeys: ['ssh-ed25519 AAAA'] }],
+  ['--metadata', { metadata: { role: 'web' } }],
+  ['--seed-disk', { seedDisk: true }],
+  ['--dialects', { dialects: ['ec2'] }],
+  ['--metadata-token', { metadataToken: 'required' }],
+];
+for (const [option, values] of each)
+  test(`a guest without a channel does not read ${option}`, () => {
+    assert.ok(describeUnread(silent, values)?.startsWith(`${option} will have no effect: `));
+  });
