@@ -32,7 +32,7 @@ const SETTABLE: ReadonlySet<string> = new Set<keyof Create>([
  */
 export function planWhole(
   opcode: Create,
-  { record, dumps, path, isOwn }: Omit<LoadedExport, 'pin'>,
+  { record, dumps, path, isOwn }: Omit<LoadedExport, 'pin' | 'losses'>,
   whole: WholeExport,
   context: RecordContext,
 ): NewInstance {

@@ -45,6 +45,10 @@ export const exportInfo = z.object({
   sizeBytes: z.number().nonnegative(),
   /** Why it cannot be imported. */
   problem: z.string().nullable(),
+  /** Name of the exported instance; null if the export cannot be read. */
+  instance: z.string().nullable(),
+  /** Parts of an export of Ganeti that an import does not keep. */
+  losses: z.array(z.string()),
 });
 export type ExportInfo = z.infer<typeof exportInfo>;
 

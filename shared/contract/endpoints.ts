@@ -86,6 +86,8 @@ const LINES = { type: 'application/x-ndjson' } as const;
 const TEXT = { type: 'text/plain' } as const;
 const BYTES = { type: 'application/octet-stream' } as const;
 
+/** Characters of a path (PATH_MAX). */
+const MAX_PATH = 4096;
 /** Seconds that one request may wait for bytes of the channel. */
 const MAX_WAIT_S = 60;
 
@@ -309,6 +311,14 @@ export const osEndpoints = {
 export const exportEndpoints = {
   'GET /v1/exports': {
     summary: 'Lists the exports on this node',
+    query: z.object({
+      directory: z
+        .string()
+        .startsWith('/')
+        .max(MAX_PATH)
+        .describe('list the exports in this directory instead')
+        .optional(),
+    }),
     answers: { 200: exportInfo.array() },
   },
 } as const satisfies Endpoints;

@@ -78,7 +78,13 @@ test('import sends its NICs, backend parameters and tags', async () => {
 });
 
 test('list shows exports by name, with size, time and problem', async () => {
-  const common = { path: '/srv/x', createdAtMs: Date.UTC(2026, 10, 21), osType: 'noop' };
+  const common = {
+    path: '/srv/x',
+    createdAtMs: Date.UTC(2026, 10, 21),
+    osType: 'noop',
+    instance: null,
+    losses: [],
+  };
   daemon.exports.push(
     { ...common, name: 'web2', sizeBytes: 2 ** 30, problem: 'dump of disk 0 is missing' },
     { ...common, name: 'web1', sizeBytes: 2 ** 21, problem: null },
@@ -86,4 +92,54 @@ test('list shows exports by name, with size, time and problem', async () => {
   const fields = 'name,os,size,path,problem';
   const { stdout } = await backup('list', '--no-headers', '--separator', '|', '-o', fields);
   assert.equal(stdout, 'web1|noop|2|/srv/x|-\nweb2|noop|1024|/srv/x|dump of disk 0 is missing\n');
+});
+
+test('import --all imports each export under its own name, shows losses, and goes on after failures', async (t) => {
+  const before = daemon.refuse;
+  t.after(() => {
+    daemon.refuse = before;
+    daemon.exports.splice(0);
+  });
+  const common = { createdAtMs: 0, osType: 'noop', sizeBytes: 1, problem: null, losses: [] };
+  daemon.exports.splice(0, Infinity, {
+    ...{ ...common, name: 'a', path: '/srv/x/a', instance: 'web1', losses: ['disk template drbd'] },
+  });
+  daemon.exports.push(
+    { ...common, name: 'b', path: '/srv/x/b', instance: 'web2' },
+    { ...common, name: 'c', path: '/srv/x/c', instance: null, problem: 'config.ini: line 1' },
+    { ...common, name: 'd', path: '/srv/x/d', instance: 'web3' },
+  );
+  daemon.refuse = (opcode) =>
+    'name' in opcode && opcode.name === 'web2'
+      ? { status: 409, code: 'INSTANCE_EXISTS', message: 'it exists', hint: null, details: {} }
+      : null;
+  const { status, stderr } = await backup('import', '--all', '/srv/x', '--no-start');
+  assert.equal(status, 1);
+  assert.deepEqual(
+    daemon.submitted.map((opcode) =>
+      opcode.opcode === 'INSTANCE_CREATE' ? [opcode.name, opcode.importFrom, opcode.start] : [],
+    ),
+    [
+      ['web1', '/srv/x/a', false],
+      ['web3', '/srv/x/d', false],
+    ],
+  );
+  assert.match(stderr, /^web1: from \/srv\/x\/a\n {2}lost: disk template drbd$/m);
+  assert.match(stderr, /^warning: web2: it exists \(INSTANCE_EXISTS\)$/m);
+  assert.match(stderr, /^warning: \/srv\/x\/c: config\.ini: line 1$/m);
+  assert.match(stderr, /^2 of 4 export\(s\) imported$/m);
+  daemon.submitted.splice(0);
+  const dry = await backup('import', '--all', '/srv/x', '--dry-run', '--json');
+  assert.equal(dry.status, 1);
+  assert.deepEqual(
+    (JSON.parse(dry.stdout) as { error: string | null }[]).map(({ error }) => error === null),
+    [true, false, false, true],
+  );
+  assert.deepEqual(daemon.submitted, []);
+});
+
+test('import takes a name or --all, and refuses both and neither', async () => {
+  for (const args of [[], ['--all', '/srv/x', 'web1'], ['--all', '/srv/x', '--src-dir', 'web1']])
+    assert.equal((await backup('import', ...args)).status, 2);
+  assert.deepEqual(daemon.submitted, []);
 });

@@ -51,12 +51,13 @@ export function createBackupProgram(context: Context): Command {
   });
   const WITHOUT = ['--os-image', '--install-parameters', '--medium-success'];
   addCommand(program, {
-    usage: 'import <name>',
+    usage: 'import [name]',
     arguments: { name: 'Name of the new instance' },
     summary: 'Create an instance from an export, and start it',
     description:
       'Same as gnt-instance add, but the import script of the OS definition fills the disks. Parameters that are not given are as exported. A NIC keeps its MAC address if the instance keeps its name. Exports contain no secrets.',
     explanation: [
+      '--all imports each folder of a directory under the name of its instance, and shows the parts of an export of Ganeti that the new instance does not have. A failed import does not stop the others. Exit status 1 if one failed. With --dry-run, no instance is created.',
       'An export of whole disks accepts only --net, -B, -H, --tags, --autostart and --install-timeout.',
     ],
     options: [
@@ -65,6 +66,10 @@ export function createBackupProgram(context: Context): Command {
         'Export: name of its instance (default: the new name), or a directory of the node',
         { group: 'Operating system:', complete: 'file' },
       ),
+      option('--all <directory>', 'Import all exports in a directory of this node', {
+        group: 'Operating system:',
+        complete: 'file',
+      }),
       ...installationOptions().filter(
         ({ long }) => !WITHOUT.some((prefix) => long?.startsWith(prefix)),
       ),
@@ -76,17 +81,18 @@ export function createBackupProgram(context: Context): Command {
       ...jobOptions(),
     ],
     essentials: [
-      ...['--src-dir', '--os-type', '--os-parameters', '--os-parameters-secret', '--disk'],
+      ...['--src-dir', '--all', '--os-type', '--os-parameters', '--os-parameters-secret', '--disk'],
       ...['--net', '--backend-parameters', '--node', '--no-start', '--submit', '--dry-run'],
       '--json',
     ],
     notes: [LIST_SYNTAX, SECRETS],
     examples: [
       'gnt-backup import web1.example.com',
+      'gnt-backup import --all /srv/ganeti/export --dry-run',
       'gnt-backup import --src-dir web1.example.com --no-start copy.example.com',
     ],
-  }).action(async (name: string, options: ImportOptions) => {
-    await (await load()).runImport(context, name, options);
+  }).action(async (name: string | undefined, options: ImportOptions & { all?: string }) => {
+    await (await load()).runImports(context, name, options);
   });
   addCommand(program, {
     usage: 'list',

@@ -40,11 +40,23 @@ export async function runExport(
   if (job !== null && !options.json) context.note(`instance ${name} exported`);
 }
 
-export async function runImport(
+/** @throws AppError USAGE without a name, or with a name and `--all` */
+export async function runImports(
   context: Context,
-  name: string,
-  options: ImportOptions,
+  name: string | undefined,
+  options: ImportOptions & { readonly all?: string },
 ): Promise<void> {
+  const { all, ...others } = options;
+  if (all !== undefined && name === undefined && others.srcDir === undefined)
+    await (await import('./import-all.ts')).runImportAll(context, resolve(all), others);
+  else if (name !== undefined && all === undefined) await runImport(context, name, others);
+  else
+    throw new AppError('USAGE', 'import takes either the name of one instance or --all', {
+      hint: 'gnt-backup import web1.example.com, or gnt-backup import --all /srv/ganeti/export',
+    });
+}
+
+async function runImport(context: Context, name: string, options: ImportOptions): Promise<void> {
   const opcode = await composeAdd(context, name, { ...options, install: true });
   const importFrom = options.srcDir === undefined ? name : pathOrName(options.srcDir);
   const job = await submitAndWatch(context, { ...opcode, importFrom }, options);
@@ -126,6 +138,13 @@ export const exportFields: FieldTable<ExportInfo> = {
       kind: 'text',
       description: 'Directory on the node',
       get: ({ path }) => path,
+    },
+    {
+      name: 'losses',
+      title: 'Losses',
+      kind: 'list',
+      description: 'Parts of an export of Ganeti that an import does not keep',
+      get: ({ losses }) => losses,
     },
     {
       name: 'problem',

@@ -30,7 +30,7 @@ export function nodeRoutes(
       removeNode(params.name, { forgetInstances: query['forget-instances'] === '1' }),
     'GET /v1/doctor': examine,
     'GET /v1/doctor-of-nodes': async () => [...(await examineNodes())],
-    'GET /v1/exports': async () => [...(await exports.list())],
+    'GET /v1/exports': async ({ query }) => [...(await exports.list(query.directory))],
     'GET /metrics': async () =>
       new Reply(200, await metrics(), { type: 'text/plain; version=0.0.4; charset=utf-8' }),
   };

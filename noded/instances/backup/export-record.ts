@@ -129,7 +129,8 @@ export function formatExportRecord(record: ExportRecord): string {
         'nic',
         record.nics.map(({ network, networkName, reach, ...nic }) => ({
           ...nic,
-          network: network && JSON.stringify(network),
+          network: null,
+          ...(network !== null && { gnt_network: JSON.stringify(network) }),
           ...(networkName !== undefined && { network_name: networkName }),
           ...(reach !== undefined && { reach }),
         })),
@@ -141,14 +142,20 @@ export function formatExportRecord(record: ExportRecord): string {
           ivname: `disk/${index}`,
           size: String(Math.ceil(sizeBytes / MIB)),
           name,
-          dump,
+          // Ganeti takes any value for the name of a file.
+          ...(dump !== null && { dump }),
         })),
       ),
     },
     hypervisor: {},
-    backend: {},
-    os: record.osParameters,
-    os_private: record.osParametersPrivate,
+    // If the section exists, Ganeti reads memory and processors from it alone.
+    backend: {
+      maxmem: String(record.beparams.memoryMiB),
+      minmem: String(record.beparams.memoryMiB),
+      vcpus: String(record.beparams.vcpus),
+    },
+    os: mapValues(record.osParameters, (value) => value.replaceAll('%', '%%')),
+    os_private: mapValues(record.osParametersPrivate, (value) => value.replaceAll('%', '%%')),
     // The format drops white space at the ends of lines. This JSON keeps the exact values.
     gnt: {
       parameters: JSON.stringify({
@@ -166,9 +173,23 @@ function numbered(
   items: readonly Readonly<Record<string, string | null>>[],
 ): Record<string, string> {
   const entries = items.flatMap((item, index) =>
-    Object.entries(item).map(([key, value]) => [`${prefix}${index}_${key}`, value ?? ''] as const),
+    Object.entries(item).map(
+      ([key, value]) => [`${prefix}${index}_${key}`, value ?? 'None'] as const,
+    ),
   );
   return Object.fromEntries(entries);
+}
+
+function mapValues(
+  values: Readonly<Record<string, string>>,
+  change: (value: string) => string,
+): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, change(value)]));
+}
+
+/** Python's configparser reads `%%` as one sign. */
+function unescape(values: Readonly<Record<string, string>>): Record<string, string> {
+  return mapValues(values, (value) => value.replaceAll('%%', '%'));
 }
 
 /** Python writes a missing value as None. */
@@ -207,13 +228,13 @@ const diskSection = z.object({
 });
 const nicSection = z.object({
   mac: macAddress,
-  mode: z.string().default('bridged'),
+  mode: optional.transform((mode) => mode ?? 'bridged'),
   link: optional,
   name: optional,
   ip: optional,
-  network: optional.transform((text) =>
-    text === null ? null : nicNetwork.parse(JSON.parse(text)),
-  ),
+  /** UUID of a network of Ganeti's cluster; earlier releases of this daemon wrote JSON. */
+  network: optional,
+  gnt_network: optional,
   network_name: optional.pipe(networkName.nullable()),
   reach: optional.pipe(nicReach.nullable()),
 });
@@ -250,7 +271,14 @@ function readRecord(ini: Ini): ExportRecord {
   const { parameters: exact, profiles = '', whole } = ini['gnt'] ?? {};
   const isWhole = about.compression === WHOLE;
   if (!isWhole && about.os === '') throw new Error('export.os: the export names no OS');
-  const values = parameterSections.parse(exact === undefined ? ini : JSON.parse(exact));
+  const values = parameterSections.parse(
+    exact === undefined
+      ? {
+          os: unescape(ini['os'] ?? {}),
+          os_private: unescape(ini['os_private'] ?? {}),
+        }
+      : JSON.parse(exact),
+  );
   return {
     name: instance.name,
     node: about.source,
@@ -278,10 +306,14 @@ function readRecord(ini: Ini): ExportRecord {
 function readNic({
   network_name: given,
   reach,
+  network: former,
+  gnt_network: own,
   ...nic
 }: z.infer<typeof nicSection>): ExportRecord['nics'][number] {
+  const network = own ?? (former?.startsWith('{') === true ? former : null);
   return {
     ...nic,
+    network: network === null ? null : nicNetwork.parse(JSON.parse(network)),
     ...(given !== null && { networkName: given }),
     ...(reach !== null && { reach }),
   };

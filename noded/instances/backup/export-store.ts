@@ -1,6 +1,6 @@
 import type { BigIntStats } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ExportInfo } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -8,6 +8,7 @@ import { makeDirectoryDurably, syncFlatDirectory, syncPath } from '#shared/files
 import { MIB } from '#shared/units/bytes.ts';
 import { refuseWritten } from '../../storage/hold-images.ts';
 import { isSameFile, pinDirectory, pinFile, type PinnedFile } from '../../host/pinned-file.ts';
+import { listLosses } from './list-losses.ts';
 import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
 
 const RECORD_FILE = 'config.ini';
@@ -40,6 +41,8 @@ export interface LoadedExport {
   /** The export is in the folder that only root can open, so this program or root wrote it. */
   readonly isOwn: boolean;
   readonly record: ExportRecord;
+  /** Parts of an export of Ganeti that an import does not keep. */
+  readonly losses: readonly string[];
   readonly dumps: readonly DumpFile[];
   /**
    * Opens the dumps that were checked. The returned paths are valid until the result is disposed
@@ -98,7 +101,8 @@ export function createExportStore(directory: string) {
       throw notFound(source, directory);
     const path = isAbsolute(source) ? source : await placeOf(source);
     await using folder = await openFolder(path, source, directory);
-    const record = parseExportRecord(await readRecordFile(folder, path));
+    const text = await readRecordFile(folder, path);
+    const record = parseExportRecord(text);
     const dumps: CheckedDump[] = [];
     for (const [disk, { dump }] of record.disks.entries()) {
       if (dump === null) continue;
@@ -110,6 +114,7 @@ export function createExportStore(directory: string) {
       path,
       isOwn: dirname(path) === directory,
       record,
+      losses: listLosses(text),
       dumps: dumps.map(({ disk, path: file, sizeBytes }) => ({ disk, path: file, sizeBytes })),
       pin: () => pinDumps(path, dumps, () => openFolder(path, source, directory)),
     };
@@ -123,7 +128,12 @@ export function createExportStore(directory: string) {
   return {
     load,
     check,
-    list: async (): Promise<readonly ExportInfo[]> => {
+    /**
+     * Lists the exports of this store, or of another directory.
+     * @throws AppError EXPORT_NOT_FOUND without that directory
+     */
+    list: async (other?: string): Promise<readonly ExportInfo[]> => {
+      if (other !== undefined) return listOther(other, load);
       const all = await namesIn(directory);
       const names = [...all.filter((name) => !isUnderWork(name)), ...findAside(all)].sort();
       return Promise.all(names.map(async (name) => describe(name, await placeOf(name), load)));
@@ -213,16 +223,35 @@ async function takePlace(path: string, finalPath: string): Promise<void> {
   await rm(old, { recursive: true, force: true });
 }
 
+async function listOther(
+  directory: string,
+  load: (source: string) => Promise<LoadedExport>,
+): Promise<readonly ExportInfo[]> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch((error: unknown) => {
+    throw new AppError('EXPORT_NOT_FOUND', `cannot list ${directory}: ${systemCodeOf(error)}`, {
+      hint: 'Give a directory of this node whose folders are exports',
+      cause: error,
+    });
+  });
+  const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  return Promise.all(
+    names.sort().map((name) => describe(name, join(resolve(directory), name), load)),
+  );
+}
+
 async function describe(
   name: string,
   path: string,
   load: (source: string) => Promise<LoadedExport>,
 ): Promise<ExportInfo> {
   try {
-    const { record, dumps } = await load(path);
+    const { record, dumps, losses } = await load(path);
     const sizeBytes = dumps.reduce((sum, dump) => sum + dump.sizeBytes, 0);
-    const { createdAtMs, osType } = record;
-    return { name, path, createdAtMs, osType, sizeBytes, problem: null };
+    const { name: instance, createdAtMs, osType } = record;
+    return {
+      ...{ name, path, createdAtMs, osType, sizeBytes },
+      ...{ problem: null, instance, losses: [...losses] },
+    };
   } catch (error) {
     const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }));
     return {
@@ -232,6 +261,8 @@ async function describe(
       osType: null,
       sizeBytes: 0,
       problem: messageOf(error),
+      instance: null,
+      losses: [],
     };
   }
 }

@@ -2,8 +2,8 @@ export type Ini = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
  * Writes the format of Python's configparser: `key = value`, with further lines of a value
- * indented. A carriage return ends a line, as in Python. A `%` stays as it is, since Ganeti reads
- * and writes these files without interpolation. Pure.
+ * indented. A carriage return ends a line, as in Python. Ganeti interpolates the values that it
+ * reads: callers write `%%` for a percent sign in those. Pure.
  */
 export function formatIni(ini: Ini): string {
   const sections = Object.entries(ini).map(([name, values]) => {

@@ -12,7 +12,7 @@ type Create = OpcodeOf<'INSTANCE_CREATE'>;
  */
 export function completeFromExport(
   opcode: Create,
-  { record, dumps, path }: Omit<LoadedExport, 'pin' | 'isOwn'>,
+  { record, dumps, path }: Pick<LoadedExport, 'record' | 'dumps' | 'path'>,
 ): Create {
   if (opcode.osImage !== undefined) {
     throw new AppError(

@@ -33,9 +33,11 @@ export function findUnknownCommands(contents: Contents, tree: Tree): readonly st
 
 /**
  * Removes the commands of other products from pages about migration: they are in the first cell of
- * a row, and after a prompt with the product's name.
+ * a row, and after a prompt with the product's name. A page of the reference consists of them; its
+ * own test asks the parser.
  */
 function ownText(path: string, text: string): string {
+  if (path === 'docs/reference/ganeti-commands.md') return '';
   if (!path.startsWith('docs/migrate-from/')) return text;
   return text.replaceAll(/^\|(?:[^|\n]|\\\|)*\|/gm, '|').replaceAll(/^[a-z]+[#$] .*$/gm, '');
 }

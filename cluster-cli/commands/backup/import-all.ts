@@ -1,0 +1,72 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import { CommandFailure } from '../../failures/failure.ts';
+import type { Context } from '../../terminal/context.ts';
+import { composeAdd } from '../instance/add.ts';
+import { submitAndWatch } from '../submit.ts';
+import type { ImportOptions } from './backup.ts';
+
+interface Imported {
+  readonly path: string;
+  readonly name: string | null;
+  readonly losses: readonly string[];
+  /** Null: imported, or with `--dry-run` importable. */
+  readonly error: string | null;
+}
+
+/**
+ * Imports every export in a directory. A failure does not stop the others.
+ * @param directory absolute
+ * @throws AppError EXPORT_NOT_FOUND without exports; COMMAND_FAILED after the last export
+ */
+export async function runImportAll(
+  context: Context,
+  directory: string,
+  { json, ...options }: ImportOptions,
+): Promise<void> {
+  const client = await context.client();
+  const exports = await client.ask('GET /v1/exports', { query: { directory } });
+  if (exports.length === 0)
+    throw new AppError('EXPORT_NOT_FOUND', `${directory} has no folders`, {
+      hint: 'Each export is a folder with a config.ini',
+    });
+  // stdout is for the list of --json.
+  const noting = { ...context, print: context.note };
+  const all: Imported[] = [];
+  for (const { path, instance: name, losses, problem } of exports) {
+    context.note(`${name ?? path}: from ${path}`);
+    for (const loss of losses) context.note(`  lost: ${loss}`);
+    const error =
+      name === null
+        ? problem
+        : await failureOf(() => importOne(noting, name, { ...options, srcDir: path }));
+    if (error !== null) context.warn(`${name ?? path}: ${error}`);
+    all.push({ path, name, losses, error });
+  }
+  if (json) context.print(JSON.stringify(all, null, 2));
+  const failed = all.filter(({ error }) => error !== null);
+  const done = options.dryRun ? 'can be imported' : options.submit ? 'submitted' : 'imported';
+  context.note(`${all.length - failed.length} of ${all.length} export(s) ${done}`);
+  if (failed.length === 0) return;
+  throw new AppError(
+    'COMMAND_FAILED',
+    `${failed.length} of ${all.length} export(s) failed: ${failed.map(({ name, path }) => name ?? path).join(', ')}`,
+    { hint: 'See the reasons above, and import these by name' },
+  );
+}
+
+async function importOne(context: Context, name: string, options: ImportOptions): Promise<void> {
+  const opcode = await composeAdd(context, name, { ...options, install: true });
+  await submitAndWatch(context, { ...opcode, importFrom: options.srcDir }, options);
+}
+
+/** Returns the reason of a refusal or a failure, or null. */
+async function failureOf(act: () => Promise<void>): Promise<string | null> {
+  try {
+    await act();
+    return null;
+  } catch (error) {
+    const isOfOne = error instanceof CommandFailure && error.exitStatus <= 2;
+    if (!isOfOne) throw error;
+    return `${error.message} (${error.code})${error.hint === null ? '' : `; ${error.hint}`}`;
+  }
+}
