@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -11,7 +10,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { exitOf, killGroup, type LaunchProgram } from '#shared/process/run-in-group.ts';
+import { type LaunchedProgram, launchProgram, type LaunchProgram } from '#shared/process/launch.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import {
   isAlive,
@@ -111,13 +110,12 @@ async function launch(
   const path = env['PATH'] ?? SYSTEM_PATH;
   const first = [...SHELL, FIRST_PROCESS, STARTER, path, command, ...args];
   const starter = tieToDaemon('unshare', [...NAMESPACES, ...first]);
-  const child = spawn(starter.command, starter.args, {
+  const program = launchProgram([starter.command, ...starter.args], {
     cwd,
     env: { ...env, PATH: SYSTEM_PATH },
     stdio: [...stdio, 'pipe'],
-    detached: true,
   });
-  const exit = exitOf(child);
+  const { child, exit } = program;
   const record = join(dir, `${randomUUID()}.json`);
   try {
     // The fourth stream is a `pipe`, which Node makes as a socket.
@@ -131,20 +129,17 @@ async function launch(
       exit: exit.then(([status, signal]) => [status, signal ?? signalOf(status)] as const),
       // Kills the first process, so that `unshare` exits after the whole namespace.
       kill: (signal = 'SIGKILL') =>
-        signal === 'SIGKILL' ? signalProcess(identity, signal) : killGroup(child, signal),
+        signal === 'SIGKILL' ? signalProcess(identity, signal) : program.kill(signal),
     };
   } catch (error) {
-    killGroup(child);
+    program.kill();
     await rm(record, { force: true });
     throw error;
   }
 }
 
 /** @throws AppError HOST_PREREQUISITE if the program could not be started */
-async function readIdentity(
-  word: Duplex,
-  exit: ReturnType<typeof exitOf>,
-): Promise<ProcessIdentity> {
+async function readIdentity(word: Duplex, exit: LaunchedProgram['exit']): Promise<ProcessIdentity> {
   let line = '';
   const ended = exit.then(
     ([status, signal]) => {
@@ -191,7 +186,7 @@ async function writeRecord(path: string, record: ChildRecord): Promise<void> {
   }
 }
 
-function forgetLater(record: string, exit: ReturnType<typeof exitOf>): void {
+function forgetLater(record: string, exit: LaunchedProgram['exit']): void {
   const forget = (): void => void rm(record, { force: true }).catch(() => undefined);
   exit.then(forget, forget);
 }

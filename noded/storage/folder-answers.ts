@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
 import { AppError } from '#shared/errors/app-error.ts';
+import { launchProgram } from '#shared/process/launch.ts';
 
 /** A slower file server is too slow for an instance too. */
 const ANSWER_MS = 10_000;
@@ -27,19 +27,17 @@ export async function requireAnswer(path: string): Promise<void> {
 
 /** Asks with one process per folder, even if that process cannot be killed. */
 async function ask(path: string): Promise<boolean> {
-  const child = spawn('/usr/bin/stat', ['--file-system', '--format=%T', '--', path], {
-    cwd: '/',
-    env: { LC_ALL: 'C' },
+  const program = launchProgram(['/usr/bin/stat', '--file-system', '--format=%T', '--', path], {
+    // A process that cannot be killed must not keep the daemon running.
+    outlives: true,
     stdio: 'ignore',
   });
-  // A process that cannot be killed must not keep the daemon running.
-  child.unref();
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     resolve(false);
-    child.kill('SIGKILL');
+    program.kill();
   }, ANSWER_MS);
   const end = (): void => {
     clearTimeout(timer);
@@ -47,8 +45,7 @@ async function ask(path: string): Promise<boolean> {
     if (isLate) setTimeout(() => asked.delete(path), SILENCE_MS).unref();
     else asked.delete(path);
   };
-  child.once('exit', end);
   // If stat cannot start, the next call on the folder reports the problem.
-  child.once('error', end);
+  program.exit.then(end, end);
   return await promise;
 }

@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile, chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { launchProgram } from '#shared/process/launch.ts';
 import { lastLineOf } from '#shared/text/lines.ts';
 import type { AcceleratorChoice } from './machine.ts';
-import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
+import { findQemu, planLaunch } from './qemu-command.ts';
 import { findKvmGroup, type MachineUsers } from '../host/machine-users.ts';
 
 const KVM_DEVICE = '/dev/kvm';
@@ -55,16 +55,11 @@ function planProbe(users: MachineUsers, firmware: string): readonly string[] {
 }
 
 async function runProbe(command: readonly string[]): Promise<ProbeEnd> {
-  const [file = '', ...args] = command;
-  const child = spawn(file, args, {
-    cwd: '/',
-    env: QEMU_ENVIRONMENT,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const { child, kill } = launchProgram(command, { stdio: ['ignore', 'ignore', 'pipe'] });
   const { promise, resolve } = Promise.withResolvers<ProbeEnd>();
   let stderr = '';
   let isLate = false;
-  child.stderr.on('data', (chunk: Buffer) => {
+  child.stderr?.on('data', (chunk: Buffer) => {
     stderr = (stderr + chunk.toString('utf8')).slice(0, MAX_STDERR_BYTES);
   });
   child.once('error', (error) =>
@@ -73,10 +68,10 @@ async function runProbe(command: readonly string[]): Promise<ProbeEnd> {
   child.once('close', (exitStatus, signal) => resolve({ exitStatus, signal, stderr, isLate }));
   const deadline = setTimeout(() => {
     isLate = true;
-    child.kill('SIGKILL');
+    kill();
   }, DEADLINE_MS);
   const abandon = setTimeout(() => {
-    child.stderr.destroy();
+    child.stderr?.destroy();
     child.unref();
     resolve({ exitStatus: null, signal: 'SIGKILL', stderr, isLate });
   }, DEADLINE_MS + KILL_WAIT_MS);

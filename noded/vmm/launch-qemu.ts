@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { launchProgram } from '#shared/process/launch.ts';
 import { createMemoryFile } from '#shared/sys/files.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openUnixListener } from '#shared/sys/unix-sockets.ts';
@@ -9,7 +9,7 @@ import type { GuestFiles } from './guest-files.ts';
 import { planFenced } from './fence-script.ts';
 import { hasUserNic, type MachineSpec } from './machine.ts';
 import { planQemuArguments } from './qemu-arguments.ts';
-import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
+import { findQemu, planLaunch } from './qemu-command.ts';
 import type { ProcessEnd } from './qemu-machine.ts';
 import { findKvmGroup, type MachineUsers } from '../host/machine-users.ts';
 import type { RunDirectory } from './run-directory.ts';
@@ -95,20 +95,13 @@ function spawnDetached(
   command: readonly string[],
   stdio: readonly ('ignore' | number)[],
 ): LaunchedProcess {
-  const [file = '', ...args] = command;
-  const child = spawn(file, args, {
-    cwd: '/',
-    env: QEMU_ENVIRONMENT,
-    detached: true,
-    stdio: [...stdio],
-  });
-  // The daemon may end before its QEMU processes.
-  child.unref();
-  const { promise, resolve } = Promise.withResolvers<ProcessEnd>();
-  child.once('exit', (exitStatus, signal) => resolve({ exitStatus, signal }));
-  // The spawn failed (no /bin/sh, no memory), so there is no `exit` event.
-  child.once('error', () => resolve({ exitStatus: 127, signal: null }));
-  return { pid: child.pid ?? 0, end: promise };
+  const { child, exit } = launchProgram(command, { outlives: true, stdio: [...stdio] });
+  const end = exit.then(
+    ([exitStatus, signal]) => ({ exitStatus, signal }),
+    // The spawn failed: no /bin/sh, no memory.
+    () => ({ exitStatus: 127, signal: null }),
+  );
+  return { pid: child.pid ?? 0, end };
 }
 
 /** SMBIOS structure type 11, "OEM Strings" (DSP0134, 7.12). */

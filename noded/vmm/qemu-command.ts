@@ -2,12 +2,9 @@ import { accessSync, constants } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { planSandbox, type SandboxLaunch } from '#shared/sandbox/plan-sandbox.ts';
 import { run } from '#shared/process/run.ts';
-import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { MachineUsers } from '../host/machine-users.ts';
 
 const QEMU_BINARIES = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'];
-
-export const QEMU_ENVIRONMENT: Readonly<Record<string, string>> = { PATH: SYSTEM_PATH };
 
 /** @throws AppError HOST_PREREQUISITE */
 export function findQemu(): string {
@@ -26,7 +23,7 @@ export function findQemu(): string {
 
 /** Returns the major and minor version of the installed QEMU. @throws AppError HOST_PREREQUISITE */
 export async function readQemuVersion(): Promise<string> {
-  const { stdout } = await run(findQemu(), ['--version'], { env: QEMU_ENVIRONMENT });
+  const { stdout } = await run(findQemu(), ['--version']);
   return /version (\d+\.\d+)/.exec(stdout)?.[1] ?? 'unknown';
 }
 

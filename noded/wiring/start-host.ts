@@ -2,7 +2,7 @@ import { type ReachPolicy, reachPolicyOf } from '#shared/contract/guest-reach.ts
 import type { Clock } from '#shared/clock/clock.ts';
 import { type DownloadLimits, downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
-import type { LaunchProgram } from '#shared/process/run-in-group.ts';
+import type { LaunchProgram } from '#shared/process/launch.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import {
   createApplianceFiles,

@@ -1,25 +1,10 @@
-import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { StringDecoder } from 'node:string_decoder';
 import { AppError, systemCodeOf } from '../errors/app-error.ts';
 import { cleanLine, LineSplitter } from '../text/lines.ts';
-
-/** A running program with all its descendants. */
-export interface LaunchedProgram {
-  readonly child: ChildProcess;
-  readonly exit: Promise<readonly [number | null, NodeJS.Signals | null]>;
-  /** Signals the program and its group, SIGKILL by default; harmless when none of them is left. */
-  kill(signal?: 'SIGTERM' | 'SIGKILL'): void;
-}
-
-/** Starts a program. @throws the system's error on failure */
-export type LaunchProgram = (
-  command: string,
-  args: readonly string[],
-  options: Pick<SpawnOptions, 'cwd' | 'env' | 'stdio'>,
-) => Promise<LaunchedProgram>;
+import { launchProgram, type LaunchProgram } from './launch.ts';
 
 export interface GroupOptions {
   readonly command: string;
@@ -77,8 +62,8 @@ const STDOUT_DRAIN_MS = 30_000;
 export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
   options.signal?.throwIfAborted();
   const lastLines: string[] = [];
-  const { launch = launchInGroup } = options;
-  const program = await launch(options.command, options.args, {
+  const { command, args, launch = launchInGroup } = options;
+  const program = await launch(command, args, {
     cwd: options.cwd,
     env: options.environment,
     stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
@@ -111,23 +96,8 @@ export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
   }
 }
 
-const launchInGroup: LaunchProgram = (command, args, options) => {
-  const child = spawn(command, args, { ...options, detached: true });
-  return Promise.resolve({
-    child,
-    exit: exitOf(child),
-    kill: (signal) => killGroup(child, signal),
-  });
-};
-
-/** Must be called at once; the promise rejects when the program cannot be started. */
-export function exitOf(child: ChildProcess): LaunchedProgram['exit'] {
-  // The event's arguments, as documented.
-  const exit = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
-  // It is awaited later; until then a failure must not count as unhandled.
-  exit.catch(() => undefined);
-  return exit;
-}
+const launchInGroup: LaunchProgram = (command, args, options) =>
+  Promise.resolve(launchProgram([command, ...args], options));
 
 function connectStreams(
   { stdin, stdout, stderr }: ChildProcess,
@@ -221,15 +191,4 @@ function heldOpen(): AppError {
     'SCRIPT_FAILED',
     'a program that the script left running holds its output open',
   );
-}
-
-/** Signals the process group of a detached child. */
-export function killGroup({ pid }: ChildProcess, signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, signal);
-  } catch (error) {
-    // The group has ended already.
-    if (systemCodeOf(error) !== 'ESRCH') throw error;
-  }
 }

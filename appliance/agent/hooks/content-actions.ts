@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
 import { posix } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { AppError } from '#shared/errors/app-error.ts';
+import { lastLineOf } from '#shared/text/lines.ts';
+import { tryCommand } from '../process/command.ts';
 import { findId } from './accounts.ts';
 import { hostName, type Ownership, type StepFields } from './fields.ts';
 import type { FileAttributes, RootFiles } from './root-files.ts';
@@ -149,26 +150,20 @@ function decode({ content, encoding }: FileFields): Buffer {
   return encoding?.startsWith('gz') === true ? gunzipSync(bytes) : bytes;
 }
 
-function fetchInto(fd: number, { url, timeout }: DownloadFields): Promise<void> {
+async function fetchInto(fd: number, { url, timeout }: DownloadFields): Promise<void> {
   const args = ['--fail', '--silent', '--show-error', '--location', '--globoff'];
   args.push('--proto', '=http,https', '--proto-redir', '=http,https');
   if (timeout > 0) args.push('--max-time', String(timeout));
-  return new Promise((resolve, reject) => {
-    // Passed by stdin, since the URL may hold a password and the process list shows arguments.
-    const child = spawn('curl', [...args, '--config', '-'], { stdio: ['pipe', fd, 'pipe'] });
-    let said = '';
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text.slice(0, 4096)));
-    child.on('error', reject);
-    child.on('close', (status) => {
-      if (status === 0) return resolve();
-      const [reason = `curl failed with status ${status}`] = said.trim().split('\n').slice(-1);
-      reject(
-        new AppError('HOOK_FAILED', `download failed: ${reason}`, {
-          hint: 'An appliance reaches only its host. Add a mirror: gnt-cluster modify --package-mirror NAME=URL',
-        }),
-      );
-    });
-    child.stdin?.end(`url = "${url.replace(/["\\]/g, '\\$&')}"\n`);
+  // Passed by stdin, since the URL may hold a password and the process list shows arguments.
+  const input = `url = "${url.replace(/["\\]/g, '\\$&')}"\n`;
+  const { status, stderr } = await tryCommand('curl', [...args, '--config', '-'], {
+    input,
+    stdout: fd,
+  });
+  if (status === 0) return;
+  const reason = lastLineOf(stderr) || `curl failed with status ${status}`;
+  throw new AppError('HOOK_FAILED', `download failed: ${reason}`, {
+    hint: 'An appliance reaches only its host. Add a mirror: gnt-cluster modify --package-mirror NAME=URL',
   });
 }
 

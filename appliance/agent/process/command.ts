@@ -23,6 +23,8 @@ const MAX_KEPT_BYTES = MIB;
 
 export interface CommandOptions {
   readonly input?: string;
+  /** Descriptor that receives the standard output, in place of the result. */
+  readonly stdout?: number;
   readonly onStdout?: (text: string) => void;
   /** Number of additional output descriptors, from 3 on. */
   readonly moreOutputs?: number;
@@ -38,7 +40,11 @@ export function tryCommand(
     const outputs = Array.from({ length: 2 + (options.moreOutputs ?? 0) }, () => 'pipe' as const);
     const child = spawn(command, args, {
       env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
-      stdio: [options.input === undefined ? 'ignore' : 'pipe', ...outputs],
+      stdio: [
+        options.input === undefined ? 'ignore' : 'pipe',
+        options.stdout ?? 'pipe',
+        ...outputs.slice(1),
+      ],
     });
     goFirst(child.pid);
     const kept = outputs.map(() => '');
@@ -56,6 +62,8 @@ export function tryCommand(
       const ended = status ?? ENDED_BY_SIGNAL + (signal === null ? 0 : constants.signals[signal]);
       resolve({ status: ended, stdout, stderr, more });
     });
+    // A tool may end before it has read everything. Its status decides.
+    child.stdin?.on('error', () => undefined);
     if (options.input !== undefined) child.stdin?.end(options.input);
   });
 }

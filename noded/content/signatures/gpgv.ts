@@ -1,4 +1,4 @@
-import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import type { ChildProcessByStdio } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
@@ -8,7 +8,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { ImageKey } from '#shared/contract/image-keys.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { planSandbox } from '#shared/sandbox/plan-sandbox.ts';
-import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { type LaunchedProgram, launchProgram } from '#shared/process/launch.ts';
 import { collect } from '#shared/stream/collect.ts';
 import { KIB, MIB } from '#shared/units/bytes.ts';
 import type { MachineUsers } from '../../host/machine-users.ts';
@@ -76,49 +76,47 @@ export async function startGpgv(
     ...['prlimit', `--as=${MEMORY_BYTES}`, '--fsize=0', '--'],
     ...[GPGV, ...args, '--status-fd', '1', `/dev/fd/${SIGNATURE}`, '-'],
   ];
-  const [file = '', ...rest] = planSandbox({
+  const sandboxed = planSandbox({
     command,
     firstUid: users.first,
     group: null,
     hasHostNetwork: false,
   });
-  const child = spawn(file, rest, {
-    cwd: '/',
-    env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
-    stdio: ['pipe', 'pipe', 'ignore', ...given.map(({ fd }) => fd)],
-  }) as ChildProcessByStdio<Writable, Readable, null>; // stdin and stdout are pipes, stderr is none
-  return new GpgvCheck(child);
+  const stdio = ['pipe', 'pipe', 'ignore', ...given.map(({ fd }) => fd)] as const;
+  return new GpgvCheck(launchProgram(sandboxed, { stdio: [...stdio] }));
 }
 
 class GpgvCheck implements ContentCheck {
-  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #program: LaunchedProgram;
+  readonly #stdin: Writable;
   readonly #status: Promise<Buffer>;
-  readonly #ended: Promise<unknown[]>;
 
-  constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
-    this.#child = child;
+  constructor(program: LaunchedProgram) {
+    this.#program = program;
+    // stdin and stdout are pipes.
+    const { stdin, stdout } = program.child as ChildProcessByStdio<Writable, Readable, null>;
+    this.#stdin = stdin;
     // gpgv may end before it has read everything. Its status decides.
-    child.stdin.on('error', () => undefined);
-    this.#status = collect(child.stdout, MAX_OUTPUT_BYTES);
-    this.#ended = once(child, 'close');
-    // Awaited in `finish`; until then their rejections must not end the program.
-    for (const promise of [this.#status, this.#ended]) promise.catch(() => undefined);
+    stdin.on('error', () => undefined);
+    this.#status = collect(stdout, MAX_OUTPUT_BYTES);
+    // Awaited in `finish`; until then its rejection must not end the program.
+    this.#status.catch(() => undefined);
   }
 
   async write(chunk: Buffer): Promise<void> {
-    const { stdin } = this.#child;
+    const stdin = this.#stdin;
     if (stdin.destroyed || stdin.writableEnded || stdin.write(chunk)) return;
-    await Promise.race([once(stdin, 'drain').catch(() => undefined), this.#ended]);
+    await Promise.race([once(stdin, 'drain').catch(() => undefined), this.#program.exit]);
   }
 
   async finish(): Promise<void> {
-    this.#child.stdin.end();
-    const [status] = await this.#ended;
+    this.#stdin.end();
+    const [status] = await this.#program.exit;
     judge((await this.#status).toString('latin1'), status === 0);
   }
 
   close(): void {
-    this.#child.kill('SIGKILL');
+    this.#program.kill();
   }
 }
 

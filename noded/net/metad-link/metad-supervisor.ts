@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { closeSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,7 +6,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { launchProgram } from '#shared/process/launch.ts';
 import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { ControlChannel } from './control-request.ts';
@@ -182,15 +181,14 @@ export class MetadSupervisor {
     let exit: string | undefined;
     try {
       // nsenter, unshare, sh and setpriv replace each other: the child's pid becomes metad's.
-      const child = spawn(planned.command, planned.args, {
-        cwd: '/',
-        env: { PATH: SYSTEM_PATH },
-        detached: true,
+      const { child, exit: ended } = launchProgram([planned.command, ...planned.args], {
+        outlives: true,
         stdio: ['ignore', 'ignore', log],
       });
-      child.unref();
-      child.on('error', (error) => (exit = error.message));
-      child.on('exit', (code, signal) => (exit = `it ended with ${signal ?? `status ${code}`}`));
+      ended.then(
+        ([code, signal]) => (exit = `it ended with ${signal ?? `status ${code}`}`),
+        (error: unknown) => (exit = messageOf(error)),
+      );
       const started = child.pid === undefined ? undefined : readProcessIdentity(child.pid);
       // Recorded before the wait: if this daemon is killed meanwhile, the next one finds metad.
       if (started) recordMetad(this.#places(), started);

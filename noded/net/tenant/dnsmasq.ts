@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import {
   accessSync,
   chownSync,
@@ -18,7 +17,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '#shared/abort/until.ts';
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { launchProgram } from '#shared/process/launch.ts';
 import { lastLineOf } from '#shared/text/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bound, readFileTail } from '../../host/bounded-log.ts';
@@ -54,8 +53,6 @@ const TAIL_BYTES = 4096;
 /** More than 65,534 leases need. The file belongs to another user, so reading it needs a limit. */
 const MAX_LEASES_BYTES = 16 * MIB;
 const STARTED = /^dnsmasq: started, version |: started, version /m;
-const ENVIRONMENT = { PATH: SYSTEM_PATH };
-
 /** @throws AppError HOST_PREREQUISITE */
 export function requireDnsmasq(): void {
   for (const path of BINARIES) {
@@ -117,19 +114,15 @@ export function createDnsmasq(dir: string, uid: number) {
     requireDnsmasq();
     rmSync(files.identity, { force: true });
     rmSync(log, { force: true });
-    const [file, ...args] = planDnsmasq(network, files, uid);
     const stderr = openSync(log, 'a', 0o600);
-    const child = spawn(file, args, {
-      cwd: '/',
-      env: ENVIRONMENT,
-      detached: true,
+    const { exit } = launchProgram(planDnsmasq(network, files, uid), {
+      outlives: true,
       stdio: ['ignore', stderr, stderr],
     });
     closeSync(stderr);
-    child.unref();
     let isOver = false;
-    child.once('exit', () => (isOver = true));
-    child.once('error', () => (isOver = true));
+    const end = (): void => void (isOver = true);
+    exit.then(end, end);
     // A signal that arrives before dnsmasq installed its handlers would end it.
     const hasStarted = (): boolean => STARTED.test(readFileTail(log, TAIL_BYTES));
     const limits = { everyMs: LOOK_MS, limitMs: START_TIMEOUT_MS };

@@ -14,7 +14,8 @@ import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/ap
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { hashFile } from '#shared/files/hash-file.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { type LaunchProgram, runInGroup } from '#shared/process/run-in-group.ts';
+import type { LaunchProgram } from '#shared/process/launch.ts';
+import { runInGroup } from '#shared/process/run-in-group.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
 
 export interface Appliance {

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { LaunchProgram } from '#shared/process/run-in-group.ts';
+import type { LaunchProgram } from '#shared/process/launch.ts';
 import { copyDefinition } from './definition-content.ts';
 import { loadDefinition } from './load-definition.ts';
 import type { OsDefinition } from './os-definition.ts';

@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcessByStdio } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { AppError } from '#shared/errors/app-error.ts';
-import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { launchProgram } from '#shared/process/launch.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { type ByteSource, isSameVersion, type Opened, TruncatedError } from './byte-source.ts';
 import { tieToDaemon } from '../../../host/child-supervisor.ts';
@@ -86,8 +86,8 @@ async function readHead(
   signal: AbortSignal,
   display: string,
 ): Promise<Pick<Opened & { kind: 'body' }, 'totalBytes' | 'validators'>> {
-  const child = startCurl([...config, 'head', 'max-time = 60'], signal);
-  const [headers, [status]] = await Promise.all([text(child.stdout), ended(child)]);
+  const { stdout, exit } = startCurl([...config, 'head', 'max-time = 60'], signal);
+  const [headers, [status]] = await Promise.all([text(stdout), exit]);
   checkStatus(status, signal, display);
   const length = /^content-length: (\d+)/im.exec(headers)?.[1];
   const lastModified = /^last-modified:(.*)$/im.exec(headers)?.[1]?.trim() ?? null;
@@ -102,18 +102,15 @@ async function* readBody(
   signal: AbortSignal,
   display: string,
 ): AsyncGenerator<Buffer, void> {
-  const child = startCurl(config, signal);
-  const exit = ended(child);
-  // Awaited after the body; until then its rejection must not count as unhandled.
-  exit.catch(() => undefined);
+  const { stdout, exit, kill } = startCurl(config, signal);
   try {
     // Without an encoding the chunks are Buffers.
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) yield chunk;
+    for await (const chunk of stdout as AsyncIterable<Buffer>) yield chunk;
     const [status] = await exit;
     if (status === PARTIAL_FILE) throw new TruncatedError('the server closed the connection early');
     checkStatus(status, signal, display);
   } finally {
-    child.kill('SIGKILL');
+    kill();
     await exit;
   }
 }
@@ -125,22 +122,19 @@ const CURL_OPTIONS = [
 
 function startCurl(config: readonly string[], signal: AbortSignal) {
   const mortal = tieToDaemon('curl', [...CURL_OPTIONS, '--config', '-']);
-  const child = spawn(mortal.command, mortal.args, {
-    env: { PATH: SYSTEM_PATH },
+  const { child, exit, kill } = launchProgram([mortal.command, ...mortal.args], {
     stdio: ['pipe', 'pipe', 'ignore'],
   });
-  const stop = (): void => void child.kill('SIGKILL');
+  // Both are pipes.
+  const { stdin, stdout } = child as ChildProcessByStdio<Writable, Readable, null>;
+  const stop = (): void => kill();
   signal.addEventListener('abort', stop);
-  child.once('close', () => signal.removeEventListener('abort', stop));
+  const leave = (): void => signal.removeEventListener('abort', stop);
+  exit.then(leave, leave);
   if (signal.aborted) stop();
-  child.stdin.on('error', () => undefined); // curl ended early; its status has the reason
-  child.stdin.end(`${config.join('\n')}\n`);
-  return child;
-}
-
-async function ended(child: ReturnType<typeof startCurl>): Promise<[number | null]> {
-  const [status] = (await once(child, 'close')) as [number | null];
-  return [status];
+  stdin.on('error', () => undefined); // curl ended early; its status has the reason
+  stdin.end(`${config.join('\n')}\n`);
+  return { stdout, exit, kill };
 }
 
 function checkStatus(status: number | null, signal: AbortSignal, display: string): void {
