@@ -6,21 +6,24 @@ import {
   mkdtemp,
   readdir,
   readFile,
+  rename,
   rm,
   symlink,
   writeFile,
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { run } from '#shared/process/run.ts';
+import { writeReleaseNotes, writeRepository } from './debian/repository.ts';
 import { generateManPages } from './docs/generate.ts';
 
 /**
- * Makes a Debian package: `node scripts/package.ts [--arch amd64|arm64] [FOLDER]`. The default
- * folder is dist/, the default architecture this machine's. Programs, npm packages and Node are
- * under /usr/lib/gnt; outside are only links, units, manual pages and completion.
+ * Makes the Debian packages: `node scripts/package.ts [--arch amd64|arm64] [--key KEY] [FOLDER]`.
+ * The default folder is dist/, the default architecture this machine's. The folder is an archive
+ * for apt, signed with KEY or DEBSIGN_KEYID. Programs, npm packages and Node are under
+ * /usr/lib/gnt; outside are only links, units, manual pages and completion.
  */
 const top = join(import.meta.dirname, '..');
 /** Names of architectures in Node, Debian and GNU. */
@@ -44,8 +47,15 @@ const CLIENTS = [
   'gnt-debug',
   'gnt-channel',
 ] as const;
-const DAEMONS = ['gnt-noded', 'gnt-metad', 'gnt-appliance'] as const;
-const PROGRAMS = [...CLIENTS, ...DAEMONS] as const;
+/** Names in scripts/debian/control, with their programs. */
+const PROGRAMS = {
+  'gnt-common': [],
+  'gnt-metad': ['gnt-metad'],
+  gnt: [...CLIENTS, 'gnt-noded', 'gnt-appliance'],
+} as const;
+type PackageName = keyof typeof PROGRAMS;
+// The keys of the object above.
+const PACKAGES = Object.keys(PROGRAMS) as readonly PackageName[];
 /** Used files of these packages; the rest are sources, tests and other architectures. */
 const MODULE_FILES: Readonly<Record<string, readonly string[]>> = {
   koffi: [
@@ -58,10 +68,12 @@ const MODULE_FILES: Readonly<Record<string, readonly string[]>> = {
   netlink: ['package.json', 'LICENSE', 'dist'],
   'node-gyp-build': ['package.json', 'LICENSE', 'index.js', 'node-gyp-build.js'],
 };
+/** The way from Ganeti's own daemon and back. */
+const GANETI_PAGE = 'docs/howto/replace-ganeti-metad.md';
 const BUILD_TIMEOUT_MS = 600_000;
 
 const { values, positionals } = parseArgs({
-  options: { arch: { type: 'string' } },
+  options: { arch: { type: 'string' }, key: { type: 'string' } },
   allowPositionals: true,
 });
 const outputDir = resolve(positionals[0] ?? join(top, 'dist'));
@@ -76,12 +88,10 @@ interface PackageJson {
 }
 
 const stage = await mkdtemp(join(tmpdir(), 'gnt-package-'));
-// Its mode becomes that of / where the package is installed.
-await chmod(stage, 0o755);
 // Folder of npm packages for another architecture, in locked versions.
 const foreign = await mkdtemp(join(tmpdir(), 'gnt-package-'));
 try {
-  tell(await build(chooseArchitecture(values.arch)));
+  for (const file of await build(chooseArchitecture(values.arch))) tell(file);
 } finally {
   for (const folder of [stage, foreign]) await rm(folder, { recursive: true, force: true });
 }
@@ -94,9 +104,11 @@ function chooseArchitecture(name: string | undefined): Architecture {
   return chosen;
 }
 
-async function build(architecture: Architecture): Promise<string> {
+async function build(architecture: Architecture): Promise<readonly string[]> {
   // The project's own file.
   const project = JSON.parse(await readFile(join(top, 'package.json'), 'utf8')) as PackageJson;
+  // The mode of each folder becomes that of / where the package is installed.
+  for (const name of PACKAGES) await mkdir(join(stage, name), { mode: 0o755 });
   tell('package: programs and their npm packages');
   await copyPrograms(project);
   const modulesHome = await installModules(architecture);
@@ -104,32 +116,57 @@ async function build(architecture: Architecture): Promise<string> {
   tell('package: units, manual pages, completion');
   await copyHostFiles();
   await writeDocuments();
-  await writeControl(project, architecture, modulesHome);
-  const file = join(outputDir, `gnt_${project.version}_${architecture.debian}.deb`);
-  tell(`package: ${basename(file)}`);
+  await writeCopyright(project, modulesHome);
   await mkdir(outputDir, { recursive: true });
+  const files: string[] = [];
+  for (const name of PACKAGES) {
+    await writeControl(name, project, architecture);
+    files.push(await pack(name, project, architecture));
+  }
+  tell('package: archive for apt, release notes');
+  const key = values.key ?? process.env.DEBSIGN_KEYID;
+  const signer = key ? { key, gnupgHome: process.env.GNUPGHOME } : null;
+  await writeRepository(outputDir, signer);
+  const changelog = await readFile(join(top, 'CHANGELOG.md'), 'utf8');
+  await writeReleaseNotes(outputDir, changelog, project.version);
+  return files;
+}
+
+async function pack(
+  name: PackageName,
+  { version }: PackageJson,
+  { debian }: Architecture,
+): Promise<string> {
+  const file = join(outputDir, `${name}_${version}_${debian}.deb`);
   // Debian's own archive refuses zstd. Level 6 makes the package a sixth smaller and takes six
   // times as long.
-  await run('dpkg-deb', ['--root-owner-group', '-Zxz', '-z1', '--build', stage, file], {
+  const options = ['--root-owner-group', '-Zxz', '-z1'];
+  await run('dpkg-deb', [...options, '--build', join(stage, name), file], {
     timeoutMs: BUILD_TIMEOUT_MS,
   });
   return file;
 }
 
 async function copyPrograms(project: PackageJson): Promise<void> {
-  const home = inStage('usr/lib/gnt');
+  const home = inStage('gnt', 'usr/lib/gnt');
   await run(process.execPath, [join(top, 'scripts/bundle.ts'), join(home, 'programs')], {
     timeoutMs: BUILD_TIMEOUT_MS,
   });
+  const metad = inStage('gnt-metad', 'usr/lib/gnt/programs/metad');
+  await mkdir(dirname(metad), { recursive: true });
+  await rename(join(home, 'programs/metad'), metad);
   // Inputs of the key of a built appliance.
   await cp(join(top, 'appliance/image'), join(home, 'appliance/image'), { recursive: true });
-  await copyFile('scripts/gnt', 'usr/lib/gnt/scripts/gnt', 0o755);
+  await copyFile('scripts/gnt', 'gnt-common', 'usr/lib/gnt/scripts/gnt', 0o755);
   const { name, version, description, license, type } = project;
   const kept = { name, version, private: true, description, license, type };
-  await writeFile(join(home, 'package.json'), `${JSON.stringify(kept, null, 2)}\n`);
-  await mkdir(inStage('usr/sbin'), { recursive: true });
-  for (const program of PROGRAMS) {
-    await symlink('../lib/gnt/scripts/gnt', inStage(`usr/sbin/${program}`));
+  const text = `${JSON.stringify(kept, null, 2)}\n`;
+  await writeStaged('gnt-common', 'usr/lib/gnt/package.json', text);
+  for (const owner of PACKAGES) {
+    for (const program of PROGRAMS[owner]) {
+      await mkdir(inStage(owner, 'usr/sbin'), { recursive: true });
+      await symlink('../lib/gnt/scripts/gnt', inStage(owner, `usr/sbin/${program}`));
+    }
   }
 }
 
@@ -159,34 +196,43 @@ async function copyModules({ arch, strip }: Architecture, modules: string): Prom
     ...['package.json', 'index.js', `linux_${arch}`].map((file) => `${koffi}/${file}`),
   ];
   for (const path of files) {
-    await cp(join(modules, path), inStage(`usr/lib/gnt/node_modules/${path}`), {
+    await cp(join(modules, path), inStage('gnt-common', `usr/lib/gnt/node_modules/${path}`), {
       recursive: true,
       filter: (file) => !/\.(ts|map)$/.test(file),
     });
   }
   const binding = `netlink/prebuilds/linux-${arch}/node.napi.node`;
-  await copyFile(join(modules, binding), `usr/lib/gnt/node_modules/${binding}`);
+  await copyFile(join(modules, binding), 'gnt-common', `usr/lib/gnt/node_modules/${binding}`);
   const node = `node-linux-${arch}/bin/node`;
-  await copyFile(join(modules, node), `usr/lib/gnt/node_modules/${node}`, 0o755);
+  await copyFile(join(modules, node), 'gnt-common', `usr/lib/gnt/node_modules/${node}`, 0o755);
   for (const compiled of [node, binding]) {
-    await run(strip, ['--strip-unneeded', inStage(`usr/lib/gnt/node_modules/${compiled}`)]);
+    await run(strip, [
+      '--strip-unneeded',
+      inStage('gnt-common', `usr/lib/gnt/node_modules/${compiled}`),
+    ]);
   }
-  await mkdir(inStage('usr/lib/gnt/node_modules/.bin'), { recursive: true });
-  await symlink(`../${node}`, inStage('usr/lib/gnt/node_modules/.bin/node'));
+  await mkdir(inStage('gnt-common', 'usr/lib/gnt/node_modules/.bin'), { recursive: true });
+  await symlink(`../${node}`, inStage('gnt-common', 'usr/lib/gnt/node_modules/.bin/node'));
 }
 
 async function copyHostFiles(): Promise<void> {
   const from = 'noded/host/systemd';
-  await copyFile(`${from}/gnt-noded.service`, 'usr/lib/systemd/system/gnt-noded.service');
-  await copyFile(`${from}/gnt.sysusers`, 'usr/lib/sysusers.d/gnt.conf');
-  await copyFile(`${from}/gnt.tmpfiles`, 'usr/lib/tmpfiles.d/gnt.conf');
-  await copyFile(`${from}/gnt.logrotate`, 'etc/logrotate.d/gnt');
-  await copyFile(`${from}/gnt-noded.default`, 'etc/default/gnt-noded');
-  await copyFile(`${from}/netrc.example`, 'usr/share/doc/gnt/examples/netrc');
+  for (const [owner, file, to] of [
+    ['gnt', 'gnt-noded.service', 'usr/lib/systemd/system/gnt-noded.service'],
+    ['gnt', 'gnt.tmpfiles', 'usr/lib/tmpfiles.d/gnt.conf'],
+    ['gnt', 'gnt.logrotate', 'etc/logrotate.d/gnt'],
+    ['gnt', 'gnt-noded.default', 'etc/default/gnt-noded'],
+    ['gnt', 'netrc.example', 'usr/share/doc/gnt/examples/netrc'],
+    ['gnt-metad', 'gnt-metad.service', 'usr/lib/systemd/system/gnt-metad.service'],
+    ['gnt-metad', 'gnt-metad.default', 'etc/default/gnt-metad'],
+    ['gnt-metad', 'gnt.sysusers', 'usr/lib/sysusers.d/gnt-metad.conf'],
+  ] as const)
+    await copyFile(`${from}/${file}`, owner, to);
   const documents = ['README.md', 'ARCHITECTURE.md', 'SECURITY.md', 'docs/**/*.md'];
   for await (const document of glob(documents, { cwd: top })) {
-    await copyFile(document, `usr/share/doc/gnt/${document}`);
+    await copyFile(document, 'gnt', `usr/share/doc/gnt/${document}`);
   }
+  await copyFile(GANETI_PAGE, 'gnt-metad', `usr/share/doc/gnt-metad/${basename(GANETI_PAGE)}`);
 }
 
 /** Writes the manual pages, and the completion that the commands print. */
@@ -195,7 +241,9 @@ async function writeDocuments(): Promise<void> {
     `${(await run(join(top, 'node_modules/.bin', program), args)).stdout}\n`;
   for (const [name, page] of await generateManPages(await readReleaseDate())) {
     const section = name.slice(name.lastIndexOf('.') + 1);
-    await writeStaged(`usr/share/man/man${section}/${name}.gz`, gzipSync(page, { level: 9 }));
+    const owner = name.startsWith('gnt-metad.') ? 'gnt-metad' : 'gnt';
+    const file = `usr/share/man/man${section}/${name}.gz`;
+    await writeStaged(owner, file, gzipSync(page, { level: 9 }));
   }
   for (const program of CLIENTS) {
     for (const [shell, path] of [
@@ -203,7 +251,7 @@ async function writeDocuments(): Promise<void> {
       ['zsh', `zsh/vendor-completions/_${program}`],
       ['fish', `fish/vendor_completions.d/${program}.fish`],
     ] as const) {
-      await writeStaged(`usr/share/${path}`, await ask(program, 'completion', shell));
+      await writeStaged('gnt', `usr/share/${path}`, await ask(program, 'completion', shell));
     }
   }
 }
@@ -215,40 +263,61 @@ async function readReleaseDate(): Promise<string> {
   return new Date(date).toISOString().slice(0, 10);
 }
 
+/**
+ * Writes the control files of a package: fields from scripts/debian/control, and the files there
+ * that begin with its name.
+ */
 async function writeControl(
-  project: PackageJson,
-  architecture: Architecture,
-  modulesHome: string,
+  name: PackageName,
+  { version }: PackageJson,
+  { debian }: Architecture,
 ): Promise<void> {
-  const changelog = await readFile(join(top, 'scripts/debian/changelog'), 'utf8');
-  const [, version, maintainer] = /^gnt \((.+)\)[^]*?^ -- (.+ <.+>) {2}/m.exec(changelog) ?? [];
-  if (version !== project.version || maintainer === undefined) {
-    throw new Error(`scripts/debian/changelog does not begin with ${project.version}`);
+  const from = join(top, 'scripts/debian');
+  const changelog = await readFile(join(from, 'changelog'), 'utf8');
+  if (!changelog.startsWith(`gnt (${version}) `))
+    throw new Error(`scripts/debian/changelog does not begin with ${version}`);
+  const compressed = gzipSync(changelog, { level: 9 });
+  await writeStaged(name, `usr/share/doc/${name}/changelog.gz`, compressed);
+  for (const file of await readdir(from)) {
+    const kind = file.slice(name.length + 1);
+    if (file !== `${name}.${kind}`) continue;
+    if (kind === 'lintian-overrides')
+      await copyFile(join(from, file), name, `usr/share/lintian/overrides/${name}`);
+    else await copyFile(join(from, file), name, `DEBIAN/${kind}`, 0o755);
   }
-  await writeStaged('usr/share/doc/gnt/changelog.gz', gzipSync(changelog, { level: 9 }));
-  await copyFile('scripts/debian/lintian-overrides', 'usr/share/lintian/overrides/gnt');
-  const { DEBFULLNAME: name, DEBEMAIL: email } = process.env;
-  const control = [
-    'Package: gnt',
-    `Version: ${project.version}`,
-    `Architecture: ${architecture.debian}`,
-    'Section: admin',
-    'Priority: optional',
-    // Debian's tools name the builder by these variables; users write to this address.
-    `Maintainer: ${name && email ? `${name} <${email}>` : maintainer}`,
-    `Depends: ${['libc6', 'libstdc++6', 'passwd', ...(await readHostPackages('product'))].join(', ')}`,
-    `Recommends: ${(await readHostPackages('networks')).join(', ')}`,
-    'Description: cloud-like installation of KVM/QEMU virtual machines',
-    ' A node daemon, a metadata daemon and commands that install and run KVM/QEMU',
-    ' instances: each has a private link-local channel to its host, reads its own',
-    ' metadata over it, and is installed in a read-only appliance VM.',
-    '',
-  ];
-  await writeStaged('DEBIAN/control', control.join('\n'));
-  await writeStaged('DEBIAN/conffiles', '/etc/logrotate.d/gnt\n/etc/default/gnt-noded\n');
-  await writeStaged('usr/share/doc/gnt/copyright', await collectLicences(project, modulesHome));
-  for (const script of ['postinst', 'prerm', 'postrm']) {
-    await copyFile(`scripts/debian/${script}`, `DEBIAN/${script}`, 0o755);
+  const settings = glob('etc/**', { cwd: inStage(name, ''), withFileTypes: true });
+  const conffiles: string[] = [];
+  for await (const entry of settings) {
+    if (entry.isFile())
+      conffiles.push(join('/', relative(join(stage, name), entry.parentPath), entry.name));
+  }
+  if (conffiles.length > 0)
+    await writeStaged(name, 'DEBIAN/conffiles', `${conffiles.sort().join('\n')}\n`);
+  await mkdir(inStage(name, 'DEBIAN'), { recursive: true });
+  const { DEBFULLNAME: fullName, DEBEMAIL: email } = process.env;
+  await run(
+    'dpkg-gencontrol',
+    [
+      ...[`-p${name}`, `-c${join(from, 'control')}`, `-l${join(from, 'changelog')}`],
+      ...[`-P${inStage(name, '')}`, `-O${inStage(name, 'DEBIAN/control')}`],
+      ...[`-f${join(stage, 'files')}`, '-T/dev/null'],
+      `-Vgnt:Host=${(await readHostPackages('product')).join(', ')}`,
+      `-Vgnt:Networks=${(await readHostPackages('networks')).join(', ')}`,
+      // Debian's tools name the builder by these variables; users write to this address.
+      ...(fullName && email ? [`-DMaintainer=${fullName} <${email}>`] : []),
+    ],
+    { env: { PATH: process.env.PATH ?? '', DEB_HOST_ARCH: debian } },
+  );
+}
+
+/** The exact version of gnt-common, which the others depend on, has the licences of all. */
+async function writeCopyright(project: PackageJson, modulesHome: string): Promise<void> {
+  const own = `gnt ${project.version}: ${project.license}\n\n${await readFile(join(top, 'LICENSE'), 'utf8')}`;
+  const others =
+    '\nLicences of the npm packages in the programs: /usr/share/doc/gnt-common/copyright\n';
+  for (const name of PACKAGES) {
+    const text = name === 'gnt-common' ? await collectLicences(project, modulesHome) : own + others;
+    await writeStaged(name, `usr/share/doc/${name}/copyright`, text);
   }
 }
 
@@ -282,16 +351,20 @@ async function readHostPackages(kind: 'product' | 'networks'): Promise<readonly 
   return list.split(' ');
 }
 
-function inStage(path: string): string {
-  return join(stage, path);
+function inStage(owner: PackageName, path: string): string {
+  return join(stage, owner, path);
 }
 
-async function copyFile(from: string, to: string, mode = 0o644): Promise<void> {
-  await writeStaged(to, await readFile(resolve(top, from)));
-  await chmod(inStage(to), mode);
+async function copyFile(from: string, owner: PackageName, to: string, mode = 0o644): Promise<void> {
+  await writeStaged(owner, to, await readFile(resolve(top, from)));
+  await chmod(inStage(owner, to), mode);
 }
 
-async function writeStaged(path: string, content: string | Buffer): Promise<void> {
-  await mkdir(dirname(inStage(path)), { recursive: true });
-  await writeFile(inStage(path), content);
+async function writeStaged(
+  owner: PackageName,
+  path: string,
+  content: string | Buffer,
+): Promise<void> {
+  await mkdir(dirname(inStage(owner, path)), { recursive: true });
+  await writeFile(inStage(owner, path), content);
 }

@@ -34,7 +34,7 @@ export interface RootLogger extends Logger {
 /** Limit of records that a full disk did not take, kept for the next write. */
 const MAX_UNWRITTEN_BYTES = 65_536;
 /** Ganeti's mode of its logs. */
-const LOG_FILE_MODE = 0o640;
+const LOG_FILE_MODE = 0o600;
 
 /**
  * Creates a logger, and hides the logging library from other files. Writes are synchronous: a

@@ -116,6 +116,33 @@ export function zfsHostTree(packages: readonly string[]): Promise<string> {
   });
 }
 
+/** Packages that the tests of our packages need beside Ganeti. */
+const GANETI_PACKAGES = ['bash-completion', 'ganeti', 'libatomic1', 'logrotate', 'systemd'];
+/** Also keeps apt's lists, so that apt resolves dependencies without a network. */
+const GANETI_SETUP = [
+  '--skip=cleanup/apt/lists',
+  `--customize-hook=rm -rf ${HOST_WASTE}`,
+  '--aptopt=Acquire::Check-Valid-Until "false"',
+];
+
+/**
+ * Returns a root in which Debian's ganeti is installed, made once and kept in the build cache.
+ * @returns its path; do not write below it
+ */
+export function ganetiTree(release: HostRelease): Promise<string> {
+  return cachedTree(`ganeti-${release}`, [...GANETI_PACKAGES, ...GANETI_SETUP], (root) =>
+    makeDebianTree(root, {
+      suite: release,
+      variant: 'minbase',
+      packages: GANETI_PACKAGES,
+      excludedPaths: [],
+      options: GANETI_SETUP,
+      sources: [`deb ${hostMirror()} ${release} main`],
+      proxyEnvironment: {},
+    }),
+  );
+}
+
 interface Host {
   readonly release: HostRelease;
   readonly packages: readonly string[];

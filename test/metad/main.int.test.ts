@@ -49,7 +49,7 @@ test('SIGHUP after a rotation opens a new log file, also when one rotation faile
     ...['--log-file', join(directory, 'meta-daemon.log')],
   ]);
   const file = join(lab.directory, 'meta-daemon.log');
-  assert.equal((await stat(file)).mode & 0o777, 0o640);
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
   assert.match(await readFile(file, 'utf8'), /"event":"metad\.ready"/);
   // A folder in its place cannot be opened.
   await rename(file, `${file}.1`);

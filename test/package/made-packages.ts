@@ -6,15 +6,18 @@ import { cachedTree } from '../lab/cached-tree.ts';
 const top = join(import.meta.dirname, '../..');
 const BUILD_TIMEOUT_MS = 30 * 60_000;
 
-/** Builds the package of this checkout. @returns its path */
-export async function presentPackage(folder: string): Promise<string> {
+/** The last commit whose build makes one package, `gnt`. */
+export const LAST_SINGLE_PACKAGE = '4b1bbb35';
+
+/** Builds the packages of this checkout. @returns the folder, an archive for apt */
+export async function presentPackages(folder: string): Promise<string> {
   await makePackage(top, folder);
-  return findPackage(folder);
+  return folder;
 }
 
 /**
- * Builds the package of an earlier commit, with its own sources, the npm packages installed here,
- * and a version below the present one. The build cache keeps the result.
+ * Builds the only package of an earlier commit, with its own sources, the npm packages installed
+ * here, and a version below the present one. The build cache keeps the result.
  */
 export async function earlierPackage(commit: string): Promise<string> {
   const folder = await cachedTree('package', [commit, top], async (root, scratch) => {

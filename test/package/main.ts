@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import { HOST_RELEASES, hostTree, type HostRelease } from '../lab/debian-releases.ts';
-import { earlierPackage, presentPackage } from './made-packages.ts';
+import { earlierPackage, LAST_SINGLE_PACKAGE, presentPackages } from './made-packages.ts';
 import { SystemMachine } from './system-machine.ts';
 
 /**
@@ -14,7 +14,6 @@ import { SystemMachine } from './system-machine.ts';
  * reboot, remove and purge. `node test/package/main.ts [RELEASE…]`, as root; takes some minutes for
  * each release.
  */
-const EARLIER = '0fd04bd';
 const NAME = 'p1.example.com';
 /** Files that a running system writes, and dpkg's database. */
 const BOOKS =
@@ -30,12 +29,12 @@ for (const release of HOST_RELEASES) {
 await rm(work, { recursive: true, force: true });
 
 async function tryOn(release: HostRelease, t: TestContext): Promise<void> {
-  const present = await presentPackage(join(work, release));
-  const earlier = await earlierPackage(EARLIER);
-  const { stdout: depends } = await run('dpkg-deb', ['--field', present, 'Depends']);
+  const dist = await presentPackages(join(work, release));
+  const earlier = await earlierPackage(LAST_SINGLE_PACKAGE);
+  const { stdout: depends } = await run('dpkg-deb', ['--field', earlier, 'Depends']);
   await using machine = await SystemMachine.boot({
     tree: await hostTree(release, depends.trim().split(', ')),
-    files: { 'root/earlier.deb': earlier, 'root/present.deb': present },
+    files: { 'root/earlier.deb': earlier, 'srv/dist': dist },
     // QEMU's emulation of cmpxchg16b crashes newer kernels.
     kernelArguments: release === 'bookworm' ? '' : 'clearcpuid=cx16',
   });
@@ -56,11 +55,12 @@ async function tryOn(release: HostRelease, t: TestContext): Promise<void> {
         process.stderr.write(`${seconds} s: ${name}\n`);
       }
     });
-  await trySteps(machine, step, await readVersion(present));
+  await trySteps(machine, step, await readVersion(dist));
 }
 
-async function readVersion(deb: string): Promise<string> {
-  return (await run('dpkg-deb', ['--field', deb, 'Version'])).stdout.trim();
+async function readVersion(dist: string): Promise<string> {
+  const packages = await readFile(join(dist, 'Packages'), 'utf8');
+  return /^Package: gnt\n(?:.+\n)*?Version: (.+)$/m.exec(packages)?.[1] ?? '';
 }
 
 type Step = (name: string, work: () => Promise<unknown>) => Promise<void>;
@@ -111,13 +111,18 @@ async function trySteps(machine: SystemMachine, step: Step, version: string): Pr
   });
 
   await step('the upgrade ends with a daemon that answers, and the guest goes on', async () => {
-    await machine.run('apt-get install -y --no-install-recommends /root/present.deb');
+    await machine.run(
+      `echo 'deb [trusted=yes] file:/srv/dist ./' >/etc/apt/sources.list.d/gnt.list
+      apt-get update -o Dir::Etc::sourcelist=sources.list.d/gnt.list -o Dir::Etc::sourceparts=/dev/null
+      apt-get install -y --no-install-recommends gnt
+      rm /etc/apt/sources.list.d/gnt.list`,
+    );
     const listed = await machine.run(
       `dpkg-query -W -f '\${Version} \${Status}\n' gnt; gnt-instance list --no-headers -o name,status`,
     );
     assert.equal(listed, `${version} install ok installed\n${NAME} running`);
     assert.equal(await machinePid(), pid);
-    assert.equal(await machine.run('dpkg --verify gnt'), '');
+    assert.equal(await machine.run('dpkg --verify gnt gnt-metad gnt-common'), '');
     await noneFailed();
   });
 
@@ -155,7 +160,7 @@ async function trySteps(machine: SystemMachine, step: Step, version: string): Pr
   });
 
   await step('purged, it leaves the system as it was', async () => {
-    await machine.run('apt-get purge -y gnt');
+    await machine.run('apt-get purge -y --autoremove gnt');
     assert.deepEqual(await files(), clean);
     assert.equal(await machine.run('grep gnt /etc/passwd /etc/group || true'), '');
     assert.equal(await machine.run('ls /run/netns 2>/dev/null || true'), '');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 
-const POSTRM = join(import.meta.dirname, '../../../scripts/debian/postrm');
+const POSTRM = join(import.meta.dirname, '../../../scripts/debian/gnt.postrm');
 const UUID = '5b1c7a52-6a0f-4b39-9d27-0f6b7b1b0c11';
 const OTHER = '6c2d8b63-7b10-4c4a-8e38-1a7c8c2c1d22';
 

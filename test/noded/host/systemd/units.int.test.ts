@@ -21,10 +21,11 @@ before(async () => {
 });
 after(() => rm(work, { recursive: true, force: true }));
 
-/** The unit as it would be installed, but for the place of the program. */
-async function writeUnit(): Promise<string> {
-  const path = join(work, 'gnt-noded.service');
-  await writeFile(path, unit.replace('/usr/sbin/gnt-noded', join(top, 'scripts/gnt')));
+/** A unit as it would be installed, but for the place of the program. */
+async function writeUnit(name = 'gnt-noded'): Promise<string> {
+  const path = join(work, `${name}.service`);
+  const text = await readFile(join(folder, `${name}.service`), 'utf8');
+  await writeFile(path, text.replace(`/usr/sbin/${name}`, join(top, 'scripts/gnt')));
   return path;
 }
 
@@ -34,11 +35,13 @@ function directive(name: string): string {
   return value;
 }
 
-test('systemd-analyze accepts every line of the unit', async () => {
-  const path = await writeUnit();
-  const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', path]);
-  const complaints = `${stdout}${stderr}`.split('\n').filter((line) => line.includes('gnt-noded'));
-  assert.deepEqual(complaints, []);
+test('systemd-analyze accepts every line of the units', async () => {
+  for (const name of ['gnt-noded', 'gnt-metad']) {
+    const path = await writeUnit(name);
+    const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', path]);
+    const complaints = `${stdout}${stderr}`.split('\n').filter((line) => line.includes(name));
+    assert.deepEqual(complaints, []);
+  }
 });
 
 test('the unit kills only the main process when it stops, and has no mount namespace', () => {
