@@ -16,6 +16,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { run } from '#shared/process/run.ts';
+import { collectLicences } from './debian/licences.ts';
 import { writeReleaseNotes, writeRepository } from './debian/repository.ts';
 import { generateManPages } from './docs/generate.ts';
 
@@ -319,25 +320,6 @@ async function writeCopyright(project: PackageJson, modulesHome: string): Promis
     const text = name === 'gnt-common' ? await collectLicences(project, modulesHome) : own + others;
     await writeStaged(name, `usr/share/doc/${name}/copyright`, text);
   }
-}
-
-/** Collects the licences of gnt, Node, and the npm packages in the bundles, each text once. */
-async function collectLicences(project: PackageJson, home: string): Promise<string> {
-  const { stdout } = await run('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: home });
-  const packagesByText = new Map([['', [`gnt ${project.version}: ${project.license}`]]]);
-  for (const folder of [...new Set(stdout.split('\n'))].filter((path) => path !== home).sort()) {
-    const [file] = (await readdir(folder)).filter((name) => /^licen[cs]e/i.test(name));
-    // A package's own file, which names its licence.
-    const { name, version, license } = JSON.parse(
-      await readFile(join(folder, 'package.json'), 'utf8'),
-    ) as PackageJson;
-    const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8');
-    packagesByText.getOrInsert(text.trim(), []).push(`${name} ${version}: ${license}`);
-  }
-  const texts = [...packagesByText].map(([text, packages]) =>
-    [...packages, '', text].join('\n').trim(),
-  );
-  return `${texts.join(`\n\n${'-'.repeat(78)}\n`)}\n`;
 }
 
 /**

@@ -264,7 +264,6 @@ for (const release of HOST_RELEASES) {
       await shell('apt-get purge -y --autoremove gnt-metad');
       assert.deepEqual(await listFiles(tree), before);
       assert.match(await shell('getent passwd gnt-metad'), /^gnt-metad:/);
-      await shell('apt-get install -y gnt-metad && apt-get purge -y --autoremove gnt-metad');
     });
   });
 }
@@ -308,5 +307,6 @@ wait_for '[ -s $pid_file ]'
 program | grep -q /usr/sbin/ganeti-metad
 /usr/lib/ganeti/daemon-util stop ganeti-metad
 sed -i /METAD_ARGS/d /etc/default/ganeti
-rm /tmp/err
+# Made by this test.
+rm -rf /tmp/err /run/systemd /var/lib/logrotate/status
 `;
