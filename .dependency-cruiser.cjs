@@ -21,7 +21,7 @@ const layers = {
   'noded/content': ['downloads', 'signatures', 'images', 'catalogue'],
   'noded/net': ['channel', 'tenant', 'metad-link'],
   'noded/instances': [
-    ...['run-lists', 'backup', 'parameters', 'view', 'machines', 'record', 'reports'],
+    ...['run-lists', 'backup', 'parameters', 'identity', 'view', 'machines', 'record', 'reports'],
   ],
   'noded/provision': ['os', 'appliance', 'install'],
   'noded/cluster': ['peers', 'membership', 'placement', 'migration'],

@@ -32,6 +32,8 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   const handler = new GuestHandler({
     events,
     serveStream,
+    // Views of Ganeti's node daemon have no identity.
+    serveIdentity: async () => Promise.resolve(),
     metrics,
     audit: new Audit(logger, clock),
     clock,

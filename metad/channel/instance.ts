@@ -21,6 +21,7 @@ import { keepLatest, valuesThatWere } from './former-values.ts';
 import { GuestLifecycle } from './guest-lifecycle.ts';
 import { RenderedSites } from './rendered-sites.ts';
 import { SessionTokens } from './session-tokens.ts';
+import { TokenCache } from './token-cache.ts';
 import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 
 const NO_VALUES: readonly string[] = [];
@@ -41,6 +42,7 @@ export class Instance {
   #site: Site | undefined;
   #redactedSite: Site | undefined;
   #tokens: SessionTokens | undefined;
+  #identityTokens: TokenCache | undefined;
   #requestBucket: TokenBucket | undefined;
   #toGuest: ByteQueue | undefined;
   #toHost: ByteQueue | undefined;
@@ -90,6 +92,10 @@ export class Instance {
 
   get tokens(): SessionTokens {
     return (this.#tokens ??= new SessionTokens(() => this.#clock.monotonicMs()));
+  }
+
+  get identityTokens(): TokenCache {
+    return (this.#identityTokens ??= new TokenCache(this.#clock));
   }
 
   get password(): string {
@@ -304,6 +310,7 @@ export class Instance {
       this.#password = '';
       this.replaceTokens();
     }
+    this.#identityTokens?.drop();
     const former = this.#view;
     this.#view = keepKnownSecrets(former, view);
     this.#keepFormerValues(former);

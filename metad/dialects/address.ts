@@ -6,8 +6,19 @@ export type Address =
   | { readonly kind: 'versions'; readonly dialect: 'ganeti' | 'openstack' }
   /** Below `/openstack/content/`, which belongs to no version; '' is that folder. */
   | { readonly kind: 'content'; readonly dialect: 'openstack'; readonly path: string }
+  /**
+   * An identity token in the form of a cloud. It is in no listing: clients that crawl the EC2 tree
+   * would read it without an audience.
+   */
+  | {
+      readonly kind: 'identity';
+      readonly dialect: 'ganeti' | 'ec2';
+      readonly form: 'google' | 'aud';
+    }
   /** `path` is below the version folder, without leading or trailing slash; '' is that folder. */
   | { readonly kind: 'entry'; readonly dialect: Dialect; readonly path: string };
+
+const GOOGLE_IDENTITY = 'computeMetadata/v1/instance/service-accounts/default/identity';
 
 /**
  * @param path decoded, without leading and trailing slash
@@ -15,6 +26,7 @@ export type Address =
  */
 export function resolveAddress(path: string): Address | undefined {
   if (path === '') return { kind: 'root' };
+  if (path === GOOGLE_IDENTITY) return { kind: 'identity', dialect: 'ganeti', form: 'google' };
   const [first, rest] = splitFirst(path);
   if (first === 'nocloud') return { kind: 'entry', dialect: 'nocloud', path: rest ?? '' };
   if (first === 'ganeti') return versioned('ganeti', GANETI_VERSIONS, rest);
@@ -34,6 +46,7 @@ function withoutEmptySegments(path: string): string {
 
 function ec2(version: string, path: string | undefined): Address | undefined {
   if (!isVersionServed(version, EC2_VERSIONS)) return undefined;
+  if (path === 'meta-data/identity') return { kind: 'identity', dialect: 'ec2', form: 'aud' };
   return { kind: 'entry', dialect: 'ec2', path: withoutKeyName(path ?? '') };
 }
 

@@ -1,8 +1,9 @@
 import { isIPv4 } from 'node:net';
+import { ec2Document, instanceType, primaryNic } from '#shared/contract/ec2-document.ts';
 import { addressOf, familyOf, subnetOf } from '#shared/contract/static-network.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { bytesLeaf, jsonLeaf, textLeaf } from '../view/leaf.ts';
+import { bytesLeaf, textLeaf } from '../view/leaf.ts';
 import type { Leaf, Leaves } from '../view/leaf.ts';
 import { describedNics } from './network-description.ts';
 import type { ListingStyle } from './tree.ts';
@@ -12,7 +13,7 @@ import { userData } from './user-data.ts';
 export function renderEc2(view: ServedView): Leaves {
   const leaves: Leaves = new Map<string, Leaf>([
     ['user-data', bytesLeaf(userData(view), { isSecretBearing: true })],
-    ['dynamic/instance-identity/document', jsonLeaf(identityDocument(view))],
+    ...identityLeaves(view),
   ]);
   const add = (path: string, text: string): void => {
     leaves.set(`meta-data/${path}`, textLeaf(text));
@@ -68,22 +69,6 @@ function topLevel(view: ServedView): Record<string, string> {
   };
 }
 
-/**
- * `mac` and `local-ipv4` describe one NIC: the first if its address is known, else the channel's.
- */
-function primaryNic(view: ServedView): { readonly mac: string; readonly ip: string } {
-  const [first] = describedNics(view);
-  return first?.ip !== undefined && isIPv4(first.ip)
-    ? { mac: first.mac, ip: first.ip }
-    : { mac: view.channel.mac, ip: view.channel.ip };
-}
-
-function instanceType(view: ServedView): string {
-  const { vcpus, memory } = view.beparams;
-  if (vcpus === undefined || memory === undefined) return 'ganeti';
-  return `ganeti.${String(vcpus)}x${String(memory)}`;
-}
-
 /** The guest sees the disks as virtio disks in the instance's order. */
 function blockDevices(view: ServedView): readonly (readonly [string, string])[] {
   return [
@@ -137,21 +122,16 @@ function addressFacts({ network }: ViewNic, ip: string | undefined): Record<stri
   return { 'local-ipv4s': addressOf(first), 'subnet-ipv4-cidr-block': subnetOf(first) };
 }
 
-function identityDocument(view: ServedView): object {
-  return {
-    accountId: view.clusterName,
-    architecture: 'x86_64',
-    availabilityZone: view.primaryNode,
-    billingProducts: null,
-    devpayProductCodes: null,
-    imageId: view.os === '' ? 'none' : view.os,
-    instanceId: view.instanceId,
-    instanceType: instanceType(view),
-    kernelId: null,
-    pendingTime: new Date(view.createdAtMs).toISOString().replace(/\.\d{3}Z$/, 'Z'),
-    privateIp: primaryNic(view).ip,
-    ramdiskId: null,
-    region: view.clusterName,
-    version: '2017-09-30',
-  };
+/**
+ * Returns the identity document, with its signatures if the cluster signs it. Amazon's `pkcs7` is
+ * signed by an older key than `rsa2048`; both have the same form.
+ */
+function identityLeaves(view: ServedView): readonly (readonly [string, Leaf])[] {
+  const { document, signature, pkcs7 } = view.identity?.ec2 ?? { document: ec2Document(view) };
+  const leaves: [string, Leaf][] = [
+    ['document', bytesLeaf(Buffer.from(document), { contentType: 'application/json' })],
+  ];
+  if (signature !== undefined) leaves.push(['signature', textLeaf(signature)]);
+  if (pkcs7 !== undefined) leaves.push(['pkcs7', textLeaf(pkcs7)], ['rsa2048', textLeaf(pkcs7)]);
+  return leaves.map(([name, leaf]) => [`dynamic/instance-identity/${name}`, leaf]);
 }

@@ -27,6 +27,7 @@ export function renderGaneti(view: ServedView): Leaves {
     ...guestAgentLeaves(view),
     ...bootLeaves(view),
   ]);
+  if (view.identity) leaves.set('identity/token', { kind: 'live', source: 'identity' });
   if (view.mode === 'install' && view.install) addInstall(leaves, view.install);
   return leaves;
 }

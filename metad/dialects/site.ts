@@ -48,6 +48,7 @@ export class Site {
   find(address: Address): Resource | undefined {
     if (address.kind === 'root') return (this.#root ??= listingOf(rootEntries(this.#view), true));
     if (!isDialectServed(this.#view, address.dialect) && !isBootAddress(address)) return undefined;
+    if (address.kind === 'identity') return this.#view.identity && IDENTITY_TOKEN;
     if (address.kind === 'versions') return versionListing(address.dialect);
     const name = address.kind === 'content' ? 'openstack content' : address.dialect;
     const tree = this.#tree(name, address.dialect);
@@ -104,6 +105,8 @@ function renderTree(name: TreeName, view: ServedView, { password, extraLeaves }:
       return assertNever(name);
   }
 }
+
+const IDENTITY_TOKEN: Resource = { kind: 'live', source: 'identity' };
 
 const GANETI_LISTING = listingOf([...GANETI_VERSIONS, 'latest'], true);
 /**

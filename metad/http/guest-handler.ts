@@ -17,6 +17,7 @@ import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
 import type { Wait } from './parked-requests.ts';
+import type { ServeIdentity } from './serve-identity.ts';
 import type { Peer } from './peer.ts';
 import { HeldRefusals, refuseForRate } from './held-refusals.ts';
 import { hasUnreadBody, refuseAddress, sendText } from './reply.ts';
@@ -34,6 +35,7 @@ import { serveQueueRead } from './serve-queue.ts';
 export interface GuestHandlerOptions {
   readonly events: EventLog;
   readonly serveStream: ServeStream;
+  readonly serveIdentity: ServeIdentity;
   readonly metrics: GuestMetrics;
   readonly audit: Audit;
   readonly clock: Clock;
@@ -208,6 +210,8 @@ export class GuestHandler {
     switch (resource.source) {
       case 'read':
         return serveQueueRead(exchange.instance.toGuest, exchange.response, exchange.query);
+      case 'identity':
+        return this.#options.serveIdentity(exchange, address);
       case 'image':
       case 'package':
       case 'install-package':

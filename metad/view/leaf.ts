@@ -16,7 +16,7 @@ export interface FixedLeaf {
 /** Live folders: all paths below them come from the same source. */
 const FOLDER_NAMES = ['mirror', 'boot'] as const;
 export type FolderName = (typeof FOLDER_NAMES)[number];
-type LiveSource = 'read' | FolderName | StreamName;
+type LiveSource = 'read' | 'identity' | FolderName | StreamName;
 /** Files too big for memory. */
 export type StreamName = 'image' | 'package' | 'install-package';
 export interface LiveLeaf {

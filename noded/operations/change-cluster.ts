@@ -14,6 +14,7 @@ import {
 import { findPools, requirePool } from '../storage/drivers/volumes/thin-pools.ts';
 import { findOwn } from '../storage/drivers/volumes/volume-names.ts';
 import type { FoundElsewhere } from '../cluster/placement/find-elsewhere.ts';
+import { mergeIdentity } from '../instances/identity/merge-identity.ts';
 import {
   mergeChanges,
   mergeSharedParameters,
@@ -213,9 +214,12 @@ export function modifyClusterHandler(
         await requireVolumePlace(opcode.vgName, dependencies.lvm, dependencies);
       if (opcode.zfsPool != null)
         await requireVolumePlace(opcode.zfsPool, dependencies.zfs, dependencies);
+      const isIdentityOn = opcode.identity?.policy !== undefined && opcode.identity.policy !== 'no';
       return async () => {
         const { uuid } = await dependencies.clusters.load();
         if (shared != null) await claimSharedFolder(shared, uuid);
+        // Before the setting, so that no instance is refused for lack of keys.
+        if (isIdentityOn) await dependencies.clusters.ensureIdentityKeys();
         await dependencies.clusters.update((cluster) => ({
           ...cluster,
           installTimeoutS: opcode.installTimeoutS ?? cluster.installTimeoutS,
@@ -242,6 +246,7 @@ export function modifyClusterHandler(
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           imageKeys: mergeChanges(cluster.imageKeys ?? {}, keyChanges),
+          ...(opcode.identity && { identity: mergeIdentity(cluster.identity, opcode.identity) }),
           tags: mergeTags(cluster.tags ?? [], opcode),
         }));
         if (Object.keys(opcode.exposeServices).length > 0) await dependencies.services.publish();

@@ -10,6 +10,7 @@ import { CLUSTER, ensureCluster } from '#shared/cluster/cluster-store.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { createBootRepository, type BootRepository } from './boot-repository.ts';
+import { createIdentityKeyRepository, type IdentityKeyRepository } from './identity-keys.ts';
 import { createNetworkRepository, type NetworkRepository } from './network-repository.ts';
 import { createProfileRepository, type ProfileRepository } from './profile-repository.ts';
 
@@ -17,9 +18,10 @@ const OS = 'os';
 
 /**
  * Stores the cluster's record, the administrator's settings of OS definitions, profiles, boot
- * content and networks.
+ * content, networks and identity keys.
  */
-export interface ClusterRepository extends ProfileRepository, BootRepository, NetworkRepository {
+export interface ClusterRepository
+  extends ProfileRepository, BootRepository, NetworkRepository, IdentityKeyRepository {
   /** Creates the record if it is missing. */
   ensure(): Promise<ClusterRecord>;
   load(): Promise<ClusterRecord>;
@@ -50,6 +52,7 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
     ...createProfileRepository(store),
     ...createBootRepository(store, clock),
     ...createNetworkRepository(store),
+    ...createIdentityKeyRepository(store, clock),
     ensure: () => ensureCluster(store, clock.now()),
     load,
     update: async (change) => {

@@ -25,6 +25,7 @@ import { MachineKeeper } from '../instances/machines/machine-keeper.ts';
 import { createOrphans, type Orphans } from '../instances/machines/orphans.ts';
 import { followHalted } from '../instances/machines/resume-halted.ts';
 import { createViews, type Views } from '../instances/view/views.ts';
+import { createIdentities } from '../instances/identity/identities.ts';
 import { createAuditLog } from '../instances/run-lists/audit-log.ts';
 import { collectRunLists } from '../instances/run-lists/collect-run-lists.ts';
 import { createLifecycles } from '../instances/run-lists/lifecycles.ts';
@@ -85,8 +86,9 @@ export async function startGuests(
   const [command, ...args] = programCommand('metad');
   const metad = createMetadLink({ paths, logger, clock, launcher: { command, args } });
   const guestEvents = createGuestEvents();
+  const audit = createAuditLog(paths.logDir);
   const lifecycles = createLifecycles({
-    ...{ instances, guestEvents, logger, clock, audit: createAuditLog(paths.logDir) },
+    ...{ instances, guestEvents, logger, clock, audit },
     machines: {
       get: (uuid) => keeper.get(uuid),
       whenGone: (uuid) => keeper.whenGone(uuid),
@@ -111,9 +113,22 @@ export async function startGuests(
     sources: { clusters: records.patient.clusters, archives },
     ...{ trees: promisedTrees, logger },
   });
-  const views = createViews(instances, clusters, lifecycles, bootViews);
+  const identities = createIdentities({
+    ...{ clusters, instances, audit, clock, logger },
+    hasChannel: (uuid) => {
+      const kept = keeper.get(uuid);
+      return kept?.kind === 'run' && kept.device !== null && !kept.isOrphan;
+    },
+  });
+  const views = createViews(instances, clusters, lifecycles, bootViews, identities);
   const { patient } = records;
-  const patientViews = createViews(patient.instances, patient.clusters, lifecycles, bootViews);
+  const patientViews = createViews(
+    patient.instances,
+    patient.clusters,
+    lifecycles,
+    bootViews,
+    identities,
+  );
   const endListeners = new Set<RunEndListener>();
   const tellEnded: RunEndListener = (...ended) => {
     for (const tell of endListeners) tell(...ended);
@@ -154,11 +169,13 @@ export async function startGuests(
       activeInstalls,
       findService: (uuid, name) => services.find(uuid, name),
       findBootTree: (uuid) => promisedTrees.find(uuid),
+      issueToken: identities.issue,
       ...{ clusters, openPackage: createOpenInstallPackage(clusters, paths.netrcFile) },
     }),
   );
   await services.openPorts();
-  undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
+  await identities.hasChanged();
+  undo.defer(followCluster({ store: records.store, services, identities, keeper, metad, logger }));
   const interrupted = await recover({
     ...{ hypervisor, network, metad, keeper, orphans, guestReports, lifecycles, instances },
     ...{ index: records.index, logger },

@@ -208,7 +208,8 @@ function ownSources(parts: InterfacesParts): OverviewSources {
 }
 
 function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
-  const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
+  const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics, clock } =
+    parts;
   const { clusters, nodes, instances, index, storeDescription } = records;
   const { disks, exports, catalogue } = host;
   const { keeper, metad, runner, guestReports, lifecycles } = guests;
@@ -234,7 +235,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
     migrationTarget: noMigrationTarget(),
-    clusterKey,
+    ...{ clusterKey, clock },
     issueJoinToken: (lifetimeS) => {
       const { common, membership } = records;
       return issueJoinToken(lifetimeS, { common, membership, paths: config.paths });

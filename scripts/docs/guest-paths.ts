@@ -13,6 +13,7 @@ import {
   MAX_LIFECYCLE_EVENTS_BYTES,
   MAX_LIFECYCLE_OUTPUT_BYTES,
 } from '#shared/contract/lifecycle.ts';
+import { MAX_TOKEN_TTL_S } from '#shared/contract/identity.ts';
 import { KIB, MIB } from '#shared/units/bytes.ts';
 
 export interface GuestPath {
@@ -67,6 +68,10 @@ export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
     },
     { path: 'attachments/NAME', text: 'One attachment of the run lists.' },
     { path: 'attachments.bundle', text: 'All attachments as one document.' },
+    {
+      path: 'identity/token',
+      text: `Identity token: \`?audience=URL[&ttl=SECONDS][&alg=ES256|RS256]\`. At most ${MAX_TOKEN_TTL_S} seconds. 403 without permission, 429 after many new tokens, 503 while the node cannot sign.`,
+    },
     { path: 'guest/agent', text: 'The run list agent, a shell script.' },
     { path: 'guest/enable', text: 'A shell script that installs and starts the agent.' },
     {
@@ -108,6 +113,19 @@ export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
     },
     { path: 'user-data', text: 'User data of the instance.' },
     { path: 'dynamic/instance-identity/document', text: 'Identity document.' },
+    {
+      path: 'dynamic/instance-identity/signature',
+      text: 'Base64 of its RSA signature with SHA-256, if the cluster signs identities.',
+    },
+    {
+      path: 'dynamic/instance-identity/pkcs7',
+      text: 'Base64 of a PKCS#7 message that contains it, if the cluster signs identities.',
+    },
+    { path: 'dynamic/instance-identity/rsa2048', text: 'The same as `pkcs7`.' },
+    {
+      path: 'meta-data/identity',
+      text: 'Identity token: `?aud=URL`. In no listing.',
+    },
     { path: 'meta-data/...', text: 'Facts about the instance in the layout of EC2.' },
   ],
   openstack: [

@@ -3,6 +3,7 @@ import { launchDefaults, lowSpacePercent, serviceProtocol } from './cluster-sett
 import { volumePlace, zfsDataset } from './disk-template.ts';
 import { guestNetwork } from './guest-reach.ts';
 import { hookBook } from './hook-book.ts';
+import { identitySettings } from './identity.ts';
 import { imageKey } from './image-keys.ts';
 import { NO_FLAGS, nodeFlags } from './node-flags.ts';
 import { osParameterName, uuid, visibility } from './primitives.ts';
@@ -178,6 +179,8 @@ export const clusterRecord = z.object({
    * PEM certificates that are trusted for image and package servers, in addition to the system's.
    */
   imageCa: z.string().optional(),
+  /** Signed identities of instances. Absent: off. */
+  identity: identitySettings.optional(),
   tags: z.array(z.string()).optional(),
 });
 export type ClusterRecord = z.infer<typeof clusterRecord>;
@@ -198,6 +201,24 @@ export const cryptoRenewed = z.object({
   skipped: z.array(z.string()),
 });
 export type CryptoRenewed = z.infer<typeof cryptoRenewed>;
+
+/** Documents for verifiers of identities, by their path below the issuer. */
+export const identityPublished = z.object({
+  issuer: z.string(),
+  documents: z.record(z.string(), z.string()),
+});
+export type IdentityPublished = z.infer<typeof identityPublished>;
+
+/** Two weeks: longer than any verifier keeps a key set. */
+const MAX_KEY_OVERLAP_S = 14 * 86_400;
+export const renewIdentityKeys = z.strictObject({
+  /** Seconds in which verifiers learn the new keys before these sign; 0: replace at once. */
+  overlapS: z.number().int().min(0).max(MAX_KEY_OVERLAP_S),
+});
+export const identityKeysRenewed = z.object({
+  /** Published keys, newest first. */
+  keys: z.array(z.object({ createdAtMs: z.number(), signsFromMs: z.number() })),
+});
 
 export const makeJoinToken = z.strictObject({
   /** Seconds: long enough to copy the token to the new node. */

@@ -3,6 +3,9 @@ import { parseJson } from '../json/parse-json.ts';
 import {
   activeDisk,
   clusterInfo,
+  identityKeysRenewed,
+  identityPublished,
+  renewIdentityKeys,
   cryptoProgress,
   cryptoRenewed,
   doctorReport,
@@ -138,6 +141,15 @@ export const clusterEndpoints = {
     summary: 'Renews the cluster key, which seals all records',
     request: renewCrypto,
     answers: { 200: cryptoRenewed },
+  },
+  'GET /v1/cluster/identity': {
+    summary: 'Returns the public documents for verifiers of identities of instances',
+    answers: { 200: identityPublished },
+  },
+  'POST /v1/cluster/identity-keys': {
+    summary: 'Renews the keys that sign identities of instances',
+    request: renewIdentityKeys,
+    answers: { 200: identityKeysRenewed },
   },
   'POST /v1/cluster/join-tokens': {
     summary: 'Creates a join token for one node',

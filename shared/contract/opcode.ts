@@ -21,6 +21,7 @@ import {
 import { guestNetwork, MAX_GUEST_NETWORKS } from './guest-reach.ts';
 import { hookFiles } from './hooks.ts';
 import { boundedTable, boundedText } from './bounded-texts.ts';
+import { identityChanges } from './identity.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
 import { inputName, MAX_INPUTS, runLists } from './lifecycle.ts';
@@ -495,6 +496,8 @@ export const clusterModify = z.strictObject({
   imageKeys: z.record(imageKeyName, z.string().max(MAX_IMAGE_KEY_LENGTH).nullable()).optional(),
   /** NAME=URL; null removes NAME. */
   packageMirrors: z.record(mirrorName, mirrorUrl.nullable()).default({}),
+  /** Signed identities of instances. The first permission creates the keys. */
+  identity: identityChanges.optional(),
   addTags: newTags.optional(),
   removeTags: tags.optional(),
 });

@@ -3,6 +3,7 @@ import { bootReporting } from './boot-report.ts';
 import { viewBoot } from './boot-view.ts';
 import { serviceProtocol } from './cluster-settings.ts';
 import { hookDocuments } from './hooks.ts';
+import { viewIdentity } from './identity.ts';
 import { hypervisorParameters } from './parameter-keys.ts';
 import { viewLifecycle } from './lifecycle.ts';
 import { installPlan } from './plan.ts';
@@ -158,6 +159,8 @@ export const instanceView = z.strictObject({
   boot: viewBoot.optional(),
   /** Instead of `boot`, if it cannot be rendered: metad keeps its present files. */
   keepsBoot: z.literal(true).optional(),
+  /** Absent: no identity. Earlier releases of metad do not know it. */
+  identity: viewIdentity.optional(),
   createdAtMs: timestampMs,
 });
 

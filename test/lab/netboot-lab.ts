@@ -179,6 +179,7 @@ export async function serveBootTrees(
       openImage: async () => undefined,
       openPackage: async () => undefined,
       openMirror: async () => undefined,
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async () => undefined,
       findBootTree: async (uuid) => trees.get(uuid),
     },

@@ -82,6 +82,7 @@ export class FairnessLab implements AsyncDisposable {
           Promise.resolve({ stream: Readable.from(endless()), sizeBytes: null }),
         findBootTree: async () => undefined,
         openMirror: async () => Promise.resolve(undefined),
+        issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
         findService: async () => Promise.resolve(undefined),
       },
       logger: silentLogger,

@@ -10,6 +10,7 @@ import {
   yesNo,
   type OptionMaker,
 } from '../../completion/command.ts';
+import { identityPolicy } from '#shared/contract/identity.ts';
 import { nicKeys } from '#shared/contract/parameter-keys.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
@@ -33,6 +34,7 @@ function clusterOptions(): readonly OptionMaker[] {
     ...serviceOptions(),
     ...remoteOptions(),
     ...reachOptions(),
+    ...identityOptions(),
     ...jobOptions(),
   ];
 }
@@ -160,6 +162,29 @@ function reachOptions(): readonly OptionMaker[] {
   ];
 }
 
+function identityOptions(): readonly OptionMaker[] {
+  const group = 'Identities of instances:';
+  return [
+    option('--identity <policy>', 'Give tokens to no, all (yes) or tagged instances (default no)', {
+      group,
+      choices: identityPolicy.options,
+    }),
+    option('--identity-trust-domain <name>', 'SPIFFE trust domain (default: cluster name)', {
+      group,
+    }),
+    option('--identity-issuer <url>', 'Issuer of tokens (default: https:// and the trust domain)', {
+      group,
+    }),
+    option('--identity-audiences <list>', 'Allowed audiences, separated by commas (default: all)', {
+      group,
+    }),
+    option('--identity-revoke <uuid>', 'Refuse identities to this instance; repeatable', {
+      group,
+      isRepeatable: true,
+    }),
+  ];
+}
+
 function storeOptions(): readonly OptionMaker[] {
   const group = 'Store:';
   return [
@@ -215,10 +240,12 @@ export function createClusterProgram(context: Context): Command {
       '--expose-service: any local process can connect to a forwarded port of the node and pass for an instance. unix:/PATH is a socket that only users allowed by its mode can open.',
       '--image-key: with at least one key, every image and package needs a detached signature of one of the keys beside it: .minisig, .asc, .sig or .gpg.',
       '--remote-folders: the remote API may name images, packages, media and kernels below these folders only. All folders above them must belong to root.',
+      '--identity tagged: instances with the tag gnt:identity get tokens. A tag gnt:identity=AUDIENCE allows one audience.',
+      '--identity-revoke: issued tokens stay valid until they expire, at most 15 minutes.',
       '--vg-name and --zfs-pool: existing disks stay where they are.',
     ],
     notes: [
-      'none unsets a value: --default-os none, --image-ca none, --expose-service apt=none, --package-mirror debian=none, --image-key release=none.',
+      'none unsets a value: --default-os none, --image-ca none, --expose-service apt=none, --package-mirror debian=none, --image-key release=none, --identity-revoke UUID=none.',
     ],
     examples: [
       'gnt-cluster modify --install-timeout 3600',
@@ -231,6 +258,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --confine-guests yes --guest-networks 10.1.0.0/16,10.2.0.53',
       'gnt-cluster modify --image-key release=@/root/minisign.pub',
       'gnt-cluster modify --image-ca @/etc/ssl/private-ca.pem',
+      'gnt-cluster modify --identity yes --identity-issuer https://id.example.com',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
     ],
   }).action(async (options: ClusterOptions) => {

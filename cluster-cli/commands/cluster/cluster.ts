@@ -14,9 +14,10 @@ import { createValueSource, type ValueSource } from '../../values/value-source.t
 import { parseNics } from '../instance/parse-options.ts';
 import { isUnset, orUnset } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
-import { parseRemovable, parseServices } from './services.ts';
+import { composeIdentity, describeIdentity, type IdentityOptions } from './identity.ts';
+import { listOrNone, parseRemovable, parseServices } from './services.ts';
 
-export interface ClusterOptions extends SubmitOptions {
+export interface ClusterOptions extends SubmitOptions, IdentityOptions {
   /** Seconds; 0 is none. */
   readonly installTimeout?: number;
   readonly hostScripts?: boolean;
@@ -184,10 +185,6 @@ async function modify(
   if (job !== null && !options.json) context.note('cluster modified');
 }
 
-function listOrNone(text: string): string[] {
-  return text === 'none' ? [] : text.split(',');
-}
-
 /**
  * Returns the settings that the options change.
  * @throws AppError USAGE, FILE_UNREADABLE
@@ -222,6 +219,7 @@ export function composeChanges(
     }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
     ...composeLaunchDefaults(options, context),
+    ...composeIdentity(options, context),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService, context) }),
     ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror, context) }),
     ...(options.imageKey && { imageKeys: parseImageKeys(options.imageKey, context) }),
@@ -373,6 +371,7 @@ export async function runClusterInfo(
       key: 'Private networks for all guests',
       value: (cluster.guestNetworks ?? []).join(', ') || 'none',
     },
+    ...describeIdentity(cluster),
     { key: 'Largest image', value: formatBytes(limits.maxImageBytes) },
     {
       key: 'Download timeout',

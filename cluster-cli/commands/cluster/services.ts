@@ -20,6 +20,11 @@ export function parseServices(texts: readonly string[], context: Pick<Context, '
   return services;
 }
 
+/** Splits a list at commas; `none` is an empty list. */
+export function listOrNone(text: string): string[] {
+  return text === NONE ? [] : text.split(',');
+}
+
 /**
  * Returns names and texts; null for `NAME=none`, `-NAME` and `NAME=default`. Warns of `NAME=`, the
  * former spelling.

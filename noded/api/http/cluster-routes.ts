@@ -1,5 +1,8 @@
+import type { Clock } from '#shared/clock/clock.ts';
 import type { CryptoProgress, JoinTokenMade, KeyStep } from '#shared/contract/api.ts';
 import type { clusterEndpoints } from '#shared/contract/endpoints.ts';
+import { namesOfIdentity } from '#shared/contract/identity.ts';
+import { planPublished } from '../../instances/identity/published.ts';
 import { listNamedAppliances } from '../../instances/record/appliance-users.ts';
 import type { Renewed } from '../../cluster/membership/renew-key.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
@@ -9,7 +12,10 @@ import type { NodeRegistry } from '../../records/node-registry.ts';
 import type { Handlers } from './handlers.ts';
 
 export interface ClusterRoutesDependencies {
-  readonly clusters: Pick<ClusterRepository, 'load' | 'listOs'>;
+  readonly clusters: Pick<
+    ClusterRepository,
+    'load' | 'listOs' | 'loadIdentityKeys' | 'renewIdentityKeys'
+  >;
   readonly nodes: Pick<NodeRegistry, 'names'>;
   readonly instances: Pick<InstanceRepository, 'list'>;
   readonly index: Pick<InstanceIndex, 'list'>;
@@ -23,13 +29,14 @@ export interface ClusterRoutesDependencies {
   };
   /** @throws AppError NOT_SUPPORTED on a single-node cluster */
   readonly issueJoinToken: (lifetimeS: number) => Promise<JoinTokenMade>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 export function clusterRoutes(
   dependencies: ClusterRoutesDependencies,
 ): Handlers<typeof clusterEndpoints> {
   const { clusters, nodes, instances, index, storeDescription, clusterKey } = dependencies;
-  const { issueJoinToken } = dependencies;
+  const { issueJoinToken, clock } = dependencies;
   return {
     'GET /v1/cluster': async () => ({
       ...(await clusters.load()),
@@ -47,6 +54,17 @@ export function clusterRoutes(
     'POST /v1/cluster/renew-crypto': async ({ body }) => {
       const { nodes: renewed, skipped } = await clusterKey.renew(body.skip);
       return { nodes: [...renewed], skipped: [...skipped] };
+    },
+    'GET /v1/cluster/identity': async () => {
+      const cluster = await clusters.load();
+      const documents = planPublished(cluster, await clusters.loadIdentityKeys(), clock.now());
+      return { issuer: namesOfIdentity(cluster).issuer, documents: { ...documents } };
+    },
+    'POST /v1/cluster/identity-keys': async ({ body }) => {
+      const renewed = await clusters.renewIdentityKeys(body.overlapS * 1000);
+      return {
+        keys: renewed.map(({ createdAtMs, signsFromMs }) => ({ createdAtMs, signsFromMs })),
+      };
     },
     'POST /v1/cluster/join-tokens': ({ body }) => issueJoinToken(body.lifetimeS),
     'POST /v1/cluster/key-steps': ({ body }) => clusterKey.takeStep(body),

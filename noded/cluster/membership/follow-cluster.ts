@@ -2,17 +2,22 @@ import { every } from '#shared/clock/every.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { CLUSTER } from '#shared/cluster/cluster-store.ts';
 import type { Store } from '#shared/store/store.ts';
+import { IDENTITY } from '../../records/identity-keys.ts';
 
 export interface FollowClusterDependencies {
   readonly store: Pick<Store, 'watch'>;
   readonly services: { refresh(): Promise<void> };
+  readonly identities: { hasChanged(): Promise<boolean> };
   /** @returns false when some views could not be made, because the store did not answer */
   readonly keeper: { republishAll(): Promise<boolean> };
   readonly metad: { onRestarted(listener: () => Promise<void>): void };
   readonly logger: Logger;
 }
 
-/** Nodes of the former release do not log their changes. */
+/**
+ * Nodes of the former release do not log their changes. A renewed identity key signs from some
+ * moment on.
+ */
 const APPLY_AGAIN_MS = 60_000;
 
 /**
@@ -23,6 +28,7 @@ const APPLY_AGAIN_MS = 60_000;
 export function followCluster({
   store,
   services,
+  identities,
   keeper,
   metad,
   logger,
@@ -35,15 +41,17 @@ export function followCluster({
   const apply = async (): Promise<void> => {
     try {
       await services.refresh();
-      if (isBehind) await republish();
+      if ((await identities.hasChanged()) || isBehind) await republish();
     } catch (error) {
       logger.error('cluster.not-followed', { err: error });
     }
   };
-  const { end } = store.watch(CLUSTER, () => void apply());
+  const watches = [CLUSTER, IDENTITY].map((collection) =>
+    store.watch(collection, () => void apply()),
+  );
   const applying = every(APPLY_AGAIN_MS, apply);
   return () => {
     applying[Symbol.dispose]();
-    end();
+    for (const { end } of watches) end();
   };
 }

@@ -4,6 +4,7 @@ import type { InstanceView } from '#shared/contract/view.ts';
 import type { Lifecycles } from '../run-lists/lifecycles-contract.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
+import type { Identities } from '../identity/identities.ts';
 import type { BootViews } from './boot-views.ts';
 import { noSecrets, type JobSecrets } from '../parameters/job-secrets.ts';
 import { loadParameters } from '../parameters/load-parameters.ts';
@@ -49,6 +50,7 @@ export function createViews(
   clusters: ClusterRepository,
   lifecycles: Pick<Lifecycles, 'planView'>,
   bootViews: Pick<BootViews, 'forRun' | 'asGiven' | 'forStart'>,
+  identities: Pick<Identities, 'planView'>,
 ): Views {
   const collect = async (
     { uuid, device, revision }: { uuid: string; device: string; revision: number },
@@ -62,9 +64,11 @@ export function createViews(
     const lifecycle = await lifecycles.planView(instance, new Set(parameters.keys()));
     // Last, because requests for its files wait from now until metad has the view.
     const boot = await bootOf(instance, secrets);
-    return planView({
+    const view = planView({
       ...{ instance, device, revision, install: null, parameters, cluster, lifecycle, boot },
     });
+    const identity = await identities.planView(view, instance, cluster);
+    return identity === undefined ? view : { ...view, identity };
   };
   return {
     forInstall: async (instance, device, revision, install, parameters, boot) =>

@@ -19,6 +19,7 @@ import { refuse } from './refuse.ts';
 import { BootSender, type FindBootTree } from './send-boot.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
 import { sendFile } from './send-file.ts';
+import { type IssueToken, TokenSender } from './send-token.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
 /**
@@ -36,6 +37,7 @@ export interface ContentProvider {
   readonly openMirror: OpenMirror;
   readonly findBootTree: FindBootTree;
   readonly findService: FindService;
+  readonly issueToken: IssueToken;
 }
 
 export interface ContentServer {
@@ -56,7 +58,7 @@ const MAX_LOGGED_PATH = 256;
 const SOCKET_MODE = 0o660;
 
 /**
- * Serves images, packages, boot files and exposed services to metad
+ * Serves images, packages, boot files, identity tokens and exposed services to metad
  * (shared/contract/metad-control.ts).
  */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
@@ -69,6 +71,7 @@ export async function startContentServer(options: ContentServerOptions): Promise
     metad,
     mirrors: new MirrorSender(options.content.openMirror),
     boots: new BootSender(options.content.findBootTree, metad),
+    tokens: new TokenSender(options.content.issueToken),
     bulk: new InstanceSlots(MAX_BULK_STREAMS),
   };
   const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
@@ -108,6 +111,7 @@ interface Senders {
   readonly metad: MetadFileSocket;
   readonly mirrors: MirrorSender;
   readonly boots: BootSender;
+  readonly tokens: TokenSender;
   /**
    * Images and packages until their answers are closed. Each needs a descriptor and buffers; a
    * package also needs a download.
@@ -119,10 +123,10 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   content: ContentProvider,
-  { metad, mirrors, boots, bulk }: Senders,
+  { metad, mirrors, boots, tokens, bulk }: Senders,
 ): Promise<void> {
-  const [, uuid = '', kind, mirrorPath, bootPath] =
-    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*))$/.exec(
+  const [, uuid = '', kind, mirrorPath, bootPath, tokenQuery] =
+    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*)|identity\/token\?(.*))$/.exec(
       request.url ?? '',
     ) ?? [];
   if (!uuidType.safeParse(uuid).success) return refuse(response, 404, 'no such path');
@@ -134,6 +138,7 @@ async function answer(
     return mirrors.send(uuid, mirrorPath, request, response);
   }
   if (bootPath !== undefined) return boots.send(uuid, bootPath, request, response);
+  if (tokenQuery !== undefined) return tokens.send(uuid, tokenQuery, response);
   const giveBack = bulk.take(uuid);
   if (!giveBack) return refuse(response, 503, 'too many concurrent transfers');
   response.on('close', giveBack);

@@ -2,6 +2,7 @@ import { ownValue } from '#shared/json/own-value.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { ContentProvider } from '../../net/metad-link/content-server.ts';
 import type { FindBootTree } from '../../net/metad-link/send-boot.ts';
+import type { IssueToken } from '../../net/metad-link/send-token.ts';
 import type { FindService } from '../../net/metad-link/service-relay.ts';
 import { askMirror } from '../../content/downloads/ask-mirror.ts';
 import type { ActiveInstall } from './install-request.ts';
@@ -14,11 +15,12 @@ export interface GuestContentDependencies {
   readonly clusters: ClusterRepository;
   readonly openPackage: OpenInstallPackage;
   readonly findBootTree: FindBootTree;
+  readonly issueToken: IssueToken;
 }
 
 /**
  * Serves metad on behalf of this node's guests: bulk content during an installation, boot files of
- * the channel, and host services.
+ * the channel, identity tokens, and host services.
  */
 export function createGuestContent({
   activeInstalls,
@@ -26,10 +28,12 @@ export function createGuestContent({
   clusters,
   openPackage,
   findBootTree,
+  issueToken,
 }: GuestContentDependencies): ContentProvider {
   return {
     findService,
     findBootTree,
+    issueToken,
     openImage: async (uuid) => activeInstalls.get(uuid)?.image ?? undefined,
     openMirror: async (uuid, name, request) => {
       if (!activeInstalls.get(uuid)) return undefined;

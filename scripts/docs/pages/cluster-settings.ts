@@ -126,6 +126,17 @@ const SETTINGS: Readonly<Record<Exclude<keyof z.input<typeof clusterModify>, 'op
       default: 'none',
       text: 'Package mirrors that installations read through the metadata service.',
     },
+    identity: {
+      options: [
+        '--identity',
+        '--identity-trust-domain',
+        '--identity-issuer',
+        '--identity-audiences',
+        '--identity-revoke',
+      ],
+      default: '`no`, the name of the cluster, `https://TRUST-DOMAIN`, all, none',
+      text: 'Signed identity tokens and EC2 identity documents of instances.',
+    },
     addTags: { options: [], default: 'none', text: 'Tags. The remote API adds them.' },
     removeTags: { options: [], default: 'none', text: 'Tags. The remote API removes them.' },
   };

@@ -48,6 +48,7 @@ export async function measureManyBoots(report: Report): Promise<void> {
       openImage: async () => undefined,
       openPackage: async () => undefined,
       openMirror: async () => undefined,
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async () => undefined,
       findBootTree: async () => tree,
     },

@@ -27,6 +27,8 @@ const handler = new GuestHandler({
   audit: new Audit(logger, clock),
   clock,
   serveStream: ({ response }) => sendText(response, 502, 'there is no node daemon'),
+
+  serveIdentity: async () => undefined,
 });
 const guests = new GuestServer(handler, metrics);
 const registry: Registry = new Registry({

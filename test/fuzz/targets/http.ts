@@ -80,6 +80,8 @@ class HttpOracle {
     const handler = new GuestHandler({
       events: new EventLog(0),
       serveStream: ({ response }) => sendText(response, 502, 'none'),
+
+      serveIdentity: async () => undefined,
       metrics,
       audit: new Audit(
         { ...silentLogger, error: (...record: unknown[]) => failures.push(record) },

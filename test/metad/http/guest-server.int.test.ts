@@ -42,6 +42,7 @@ before(async () => {
   const handler = new GuestHandler({
     events: new EventLog(0),
     serveStream: ({ response }) => sendText(response, 502, 'none'),
+    serveIdentity: async () => undefined,
     metrics,
     audit: new Audit(logger, systemClock),
     clock: systemClock,

@@ -12,6 +12,7 @@ await startContentServer({
     openImage: async () => undefined,
     openPackage: async () => undefined,
     openMirror: async () => undefined,
+    issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
     findService: async () => undefined,
     findBootTree: async () => createRepositoryTree(repository),
   },

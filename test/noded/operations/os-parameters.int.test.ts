@@ -22,7 +22,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode, modifyOpcode } from '../support/opcodes.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { createLabBootViews } from '../support/lab-boot-views.ts';
+import { createLabBootViews, noIdentities } from '../support/lab-boot-views.ts';
 
 const PARAMETERS = ['hidden-below', 'shown-below', 'own', 'default'];
 
@@ -66,6 +66,7 @@ test('the guest, a script on the host and gnt-instance info agree on every param
     clusters,
     createLabLifecycles(),
     createLabBootViews(clusters),
+    noIdentities,
   ).forRun(web1.uuid, 'gnt.com.0', 1);
   assert.deepEqual(view.osParameters, {
     'hidden-below': { value: 'variant', visibility: 'public' },

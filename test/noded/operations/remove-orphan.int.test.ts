@@ -25,7 +25,7 @@ import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts'
 import { ManualClock } from '../support/manual-clock.ts';
 import { noBoots } from '../support/no-boots.ts';
 import { createOpcode } from '../support/opcodes.ts';
-import { createLabBootViews } from '../support/lab-boot-views.ts';
+import { createLabBootViews, noIdentities } from '../support/lab-boot-views.ts';
 import { bridgesOnly } from '../support/bridges-only.ts';
 
 const COLLECTIONS = ['instances', 'claim-name', 'claim-ip', 'claim-mac'];
@@ -48,6 +48,7 @@ async function createNode(t: TestContext) {
     clusters,
     createLabLifecycles(),
     createLabBootViews(clusters),
+    noIdentities,
   );
   const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),

@@ -151,6 +151,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
     clusterKey: noClusterKey(),
+    clock,
     issueJoinToken: () => Promise.reject(new Error('nobody joins here')),
     overview: createOwnOverview({
       ...{

@@ -10,7 +10,7 @@ import type { ClusterRepository } from '../../../noded/records/cluster-repositor
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { bridgesOnly } from './bridges-only.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
-import { createLabBootViews } from './lab-boot-views.ts';
+import { createLabBootViews, noIdentities } from './lab-boot-views.ts';
 import { createLabLifecycles } from './lab-lifecycles.ts';
 import { noBoots } from './no-boots.ts';
 
@@ -33,7 +33,13 @@ export function createFakeGuests({
   const network = new FakeNetwork();
   const metad = new FakeMetad();
   const lifecycles = createLabLifecycles();
-  const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
+  const views = createViews(
+    instances,
+    clusters,
+    lifecycles,
+    createLabBootViews(clusters),
+    noIdentities,
+  );
   const keeper = new MachineKeeper({
     enterShared: () => Promise.resolve(null),
     nicTaps: bridgesOnly,

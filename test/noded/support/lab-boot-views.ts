@@ -10,3 +10,6 @@ export function createLabBootViews(clusters: ClusterRepository): BootViews {
     logger: silentLogger,
   });
 }
+
+/** Of a cluster without signed identities. */
+export const noIdentities = { planView: () => Promise.resolve(undefined) };

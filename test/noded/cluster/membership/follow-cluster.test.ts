@@ -8,14 +8,17 @@ test('views that could not be made while the store was away are made when it is 
   t.mock.timers.enable({ apis: ['setInterval'] });
   const done: string[] = [];
   let isAway = true;
+  let hasChanged = false;
   let restarted: () => Promise<void> = () => Promise.resolve();
   let changed = (): void => undefined;
   const end = followCluster({
     store: {
       watch: (collection, onChange) => {
-        assert.equal(collection, 'cluster');
-        changed = () => onChange(null);
-        return { end: () => void done.push('end'), caughtUp: () => Promise.resolve() };
+        if (collection === 'cluster') changed = () => onChange(null);
+        return {
+          end: () => void done.push(`end ${collection}`),
+          caughtUp: () => Promise.resolve(),
+        };
       },
     },
     services: {
@@ -24,6 +27,7 @@ test('views that could not be made while the store was away are made when it is 
         return isAway ? Promise.reject(new Error('away')) : Promise.resolve();
       },
     },
+    identities: { hasChanged: () => Promise.resolve(hasChanged) },
     keeper: {
       republishAll: () => {
         done.push('views');
@@ -44,7 +48,14 @@ test('views that could not be made while the store was away are made when it is 
   // Nodes of the former release tell of no change.
   t.mock.timers.tick(60_000);
   await turn();
+  // A renewed identity key signs from now on.
+  hasChanged = true;
+  t.mock.timers.tick(60_000);
+  await turn();
   end();
   t.mock.timers.tick(60_000);
-  assert.deepEqual(done, ['views', 'refresh', 'refresh', 'views', 'refresh', 'refresh', 'end']);
+  assert.deepEqual(done, [
+    ...['views', 'refresh', 'refresh', 'views', 'refresh', 'refresh', 'refresh', 'views'],
+    ...['end cluster', 'end identity'],
+  ]);
 });

@@ -110,6 +110,7 @@ before(async () => {
     content: {
       openImage: async () => undefined,
       openPackage: async () => undefined,
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async () => undefined,
       findBootTree: async () => undefined,
       openMirror: async (_uuid, name, request) =>

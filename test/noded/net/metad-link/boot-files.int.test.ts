@@ -62,6 +62,7 @@ before(async () => {
       openImage: async () => Promise.resolve(undefined),
       openPackage: async () => Promise.resolve(undefined),
       openMirror: async () => Promise.resolve(undefined),
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async () => Promise.resolve(undefined),
       findBootTree: async (uuid) => trees.get(uuid),
     },

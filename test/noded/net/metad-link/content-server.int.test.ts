@@ -36,6 +36,7 @@ before(async () => {
       openPackage: async () => Promise.reject(new Error('not asked for')),
       findBootTree: async () => undefined,
       openMirror: async () => Promise.resolve(undefined),
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async () => Promise.resolve(undefined),
     },
     logger: { ...silentLogger, warn: (event) => void warnings.push(event) },

@@ -62,6 +62,7 @@ before(async () => {
       openMirror: async () => undefined,
       openImage: async () => undefined,
       openPackage: async () => undefined,
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async (uuid, name) => findService(uuid, name),
     },
   });

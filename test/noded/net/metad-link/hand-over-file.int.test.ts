@@ -46,6 +46,7 @@ before(async () => {
       openImage: async () => Promise.resolve({ path: archive, sizeBytes: OFFSET }),
       openPackage: async () => Promise.resolve(undefined),
       openMirror: async () => Promise.resolve(undefined),
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async () => Promise.resolve(undefined),
       findBootTree: async () => ({
         open: async ({ path, signal }) => {

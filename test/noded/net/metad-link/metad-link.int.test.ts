@@ -52,6 +52,7 @@ const content: ContentProvider = {
   findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async (uuid) => (uuid === installing ? { path: image, sizeBytes: 10 } : undefined),
+  issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
   findService: async () => undefined,
   openPackage: async (uuid) => {
     if (uuid !== installing) throw new AppError('PACKAGE_DOWNLOAD', 'the mirror said 503');

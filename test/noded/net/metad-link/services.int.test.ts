@@ -57,6 +57,7 @@ before(async () => {
       openMirror: async () => undefined,
       openImage: async () => undefined,
       openPackage: async () => undefined,
+      issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async (uuid, name) => targets.get(`${uuid}/${name}`),
     },
   });

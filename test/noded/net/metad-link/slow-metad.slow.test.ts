@@ -19,6 +19,7 @@ const content: ContentProvider = {
   findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async () => undefined,
+  issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
   findService: async () => undefined,
   openPackage: async () => undefined,
 };

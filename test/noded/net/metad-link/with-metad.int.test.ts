@@ -87,6 +87,7 @@ const content: ContentProvider = {
   findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async () => ({ path: join(paths.root, 'image'), sizeBytes: image.length }),
+  issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
   findService: async () => undefined,
   openPackage: async () => {
     if (packageError) throw packageError;
