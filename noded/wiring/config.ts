@@ -8,6 +8,11 @@ import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { type MachineUsers, planMachineUsers } from '../host/machine-users.ts';
 import {
+  type IdentityListenOptions,
+  type IdentityListenSettings,
+  parseIdentityOptions,
+} from '../api/identity/identity-settings.ts';
+import {
   parseRapiOptions,
   type RapiOptions,
   type RapiSettings,
@@ -18,7 +23,7 @@ import {
  */
 const MAX_ROOT_BYTES = 44;
 
-export interface NodedOptions extends RapiOptions {
+export interface NodedOptions extends RapiOptions, IdentityListenOptions {
   readonly node?: string | undefined;
   readonly osSearchPath?: string | undefined;
   readonly logLevel: string;
@@ -54,6 +59,8 @@ export interface NodedConfig {
   readonly userNicsReachHost: boolean;
   /** Null if the remote API is off. */
   readonly rapi: RapiSettings | null;
+  /** Null if the keys of identities are not served. */
+  readonly identity: IdentityListenSettings | null;
 }
 
 /** Also with one processor: an installation from a medium may wait hours for a person. */
@@ -102,6 +109,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     machineUsers: parseMachineUsers(options.machineUids),
     userNicsReachHost: options.userNicsReachHost === true,
     rapi: parseRapiOptions(options, paths),
+    identity: parseIdentityOptions(options, paths),
   };
 }
 

@@ -45,6 +45,8 @@ import type { HookChecker } from '../provision/os/check-hooks.ts';
 import { describeAllOs } from '../provision/os/describe-os.ts';
 import type { OsRegistry } from '../provision/os/os-registry.ts';
 import type { PeerLink } from '../cluster/peers/peer-link.ts';
+import { startIdentityServer } from '../api/identity/identity-server.ts';
+import { planPublished } from '../instances/identity/published.ts';
 import { createRapiRoutes, startRapi } from '../api/rapi/rapi-server.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
@@ -85,6 +87,13 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
     const onAnswered = metrics.rapiAnswered;
     const routes = createRapiRoutes({ ...served, disksDir: paths.disksDir });
     undo.use(await startRapi(config.rapi, { routes, nodeName, logger, clock, onAnswered }));
+  }
+  if (config.identity !== null) {
+    const load = async (): Promise<Readonly<Record<string, string>>> => {
+      const keys = await records.clusters.loadIdentityKeys();
+      return planPublished(await records.clusters.load(), keys, clock.now());
+    };
+    undo.use(await startIdentityServer(config.identity, { load, nodeName, logger }));
   }
   // The node is ready when its own socket answers: start this last.
   const api = await startApiServer(paths.nodedSocket, {

@@ -207,7 +207,6 @@ export const identityPublished = z.object({
   issuer: z.string(),
   documents: z.record(z.string(), z.string()),
 });
-export type IdentityPublished = z.infer<typeof identityPublished>;
 
 /** Two weeks: longer than any verifier keeps a key set. */
 const MAX_KEY_OVERLAP_S = 14 * 86_400;

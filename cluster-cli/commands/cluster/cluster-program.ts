@@ -23,6 +23,7 @@ import type { VerifyOptions } from './verify.ts';
 
 const load = () => import('./cluster.ts');
 const loadJoin = () => import('./join.ts');
+const loadIdentity = () => import('./identity.ts');
 const loadKeys = () => import('./crypto.ts');
 
 function clusterOptions(): readonly OptionMaker[] {
@@ -292,18 +293,44 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'renew-crypto',
-    summary: 'Replace the cluster key',
+    summary: 'Replace the cluster key, or the keys of instance identities',
     description:
       'Works while the nodes run. Every node gets a new key, and every record is encrypted again. The old key, also that of a removed node, opens nothing afterwards. An interrupted renewal continues when the node that began it runs again.',
     options: [
       option('--skip <nodes>', 'Leave out these nodes, separated by commas; they must join again', {
         group: 'Renewal:',
       }),
+      option('--new-identity-keys', 'Renew only the keys that sign identities of instances', {
+        group: 'Renewal:',
+      }),
+      wholeNumber(
+        '--overlap <seconds>',
+        'Time in which verifiers learn new identity keys; 0 replaces them at once (default 3600)',
+        { group: 'Renewal:' },
+      ),
       jsonOption(),
     ],
-    examples: ['gnt-cluster renew-crypto', 'gnt-cluster renew-crypto --skip node3.example.com'],
+    explanation: [
+      '--new-identity-keys: the new keys are published at once and sign after --overlap. Former keys stay published until their last tokens have expired. After a leak of the keys, --overlap 0 removes the former keys.',
+    ],
+    examples: [
+      'gnt-cluster renew-crypto',
+      'gnt-cluster renew-crypto --skip node3.example.com',
+      'gnt-cluster renew-crypto --new-identity-keys',
+    ],
   }).action(async (options: RenewOptions) => {
     await (await loadKeys()).runRenewCrypto(context, options);
+  });
+  addCommand(program, {
+    usage: 'identity <action> <dir>',
+    arguments: { action: 'export', dir: 'Directory, created if missing' },
+    summary: 'Write the public keys of instance identities for a web server',
+    description:
+      'Writes the documents that verifiers of identity tokens read: OpenID discovery, the key sets, certificates for EC2 documents, and revoked instances. Serve the directory under the URL of the issuer, and repeat the command after each renewal of the keys and each revocation.',
+    options: [],
+    examples: ['gnt-cluster identity export /srv/www/identity'],
+  }).action(async (action: string, directory: string) => {
+    await (await loadIdentity()).runIdentity(context, action, directory);
   });
   addCommand(program, {
     usage: 'accept-records',

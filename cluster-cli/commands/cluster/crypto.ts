@@ -5,14 +5,34 @@ import { type CryptoRenewed, cryptoSteps } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import type { Context } from '../../terminal/context.ts';
+import { runRenewIdentityKeys } from './identity.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 
 export interface RenewOptions {
+  readonly newIdentityKeys?: boolean;
+  /** Seconds. */
+  readonly overlap?: number;
   readonly skip?: string;
   readonly json?: boolean;
 }
 
 export async function runRenewCrypto(context: Context, options: RenewOptions): Promise<void> {
+  if (options.newIdentityKeys === true) {
+    if (options.skip !== undefined)
+      throw new AppError(
+        'USAGE',
+        '--skip renews the cluster key, and excludes --new-identity-keys',
+        {
+          hint: 'Run the command once for each key',
+        },
+      );
+    await runRenewIdentityKeys(context, options);
+    return;
+  }
+  if (options.overlap !== undefined)
+    throw new AppError('USAGE', '--overlap requires --new-identity-keys', {
+      hint: 'gnt-cluster renew-crypto --new-identity-keys --overlap SECONDS',
+    });
   const skip = (options.skip ?? '').split(',').filter((node) => node !== '');
   const client = await context.client();
   const { nodes, skipped } = await followRenewal(context, client, skip);

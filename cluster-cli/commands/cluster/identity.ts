@@ -1,9 +1,14 @@
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import {
   type IdentityChanges,
   type IdentitySettings,
   namesOfIdentity,
 } from '#shared/contract/identity.ts';
+import { uuid } from '#shared/contract/primitives.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { formatTime } from '../../render/format.ts';
 import type { OutlineEntry } from '../../render/outline.ts';
 import type { Context } from '../../terminal/context.ts';
 import { orUnset } from '../instance/parse-documents.ts';
@@ -30,10 +35,20 @@ export function composeIdentity(
     ...(identityIssuer !== undefined && { issuer: orUnset(identityIssuer) }),
     ...(identityAudiences !== undefined && { audiences: listOrNone(identityAudiences) }),
     ...(revoked.length > 0 && {
-      revoked: Object.fromEntries(revoked.map(([uuid, value]) => [uuid, value !== null])),
+      revoked: Object.fromEntries(
+        revoked.map(([name, value]) => [requireUuid(name), value !== null]),
+      ),
     }),
   };
   return Object.keys(changes).length === 0 ? {} : { identity: changes };
+}
+
+/** @throws AppError USAGE */
+function requireUuid(text: string): string {
+  if (uuid.safeParse(text).success) return text;
+  throw new AppError('USAGE', `option --identity-revoke: '${text}' is not a UUID`, {
+    hint: `An instance can be renamed, its UUID stays. It is in gnt-instance info ${text}`,
+  });
 }
 
 /** Completes `UUID` to `UUID=yes`, as against `UUID=none`. */
@@ -60,4 +75,58 @@ export function describeIdentity(cluster: ClusterRecord): readonly OutlineEntry[
       ],
     },
   ];
+}
+
+/**
+ * Writes the public documents for verifiers below a directory, for any web server.
+ * @throws AppError USAGE, FILE_UNREADABLE
+ */
+export async function runIdentity(
+  context: Context,
+  action: string,
+  directory: string,
+): Promise<void> {
+  if (action !== 'export')
+    throw new AppError('USAGE', `identity: '${action}' is not an action`, {
+      hint: 'gnt-cluster identity export DIR',
+    });
+  const client = await context.client();
+  const { issuer, documents } = await client.ask('GET /v1/cluster/identity');
+  for (const [name, text] of Object.entries(documents)) {
+    const path = join(directory, name);
+    try {
+      await mkdir(dirname(path), { recursive: true });
+      // A verifier never reads half of a document.
+      await writeFile(`${path}.new`, text, { mode: 0o644 });
+      await rename(`${path}.new`, path);
+    } catch (error) {
+      throw new AppError('FILE_UNREADABLE', `${path}: ${messageOf(error)}`, { cause: error });
+    }
+    context.print(path);
+  }
+  context.note(`serve this directory as ${issuer}`);
+}
+
+/** Seconds in which verifiers read the new keys. */
+const DEFAULT_OVERLAP_S = 3600;
+
+export async function runRenewIdentityKeys(
+  context: Context,
+  { overlap = DEFAULT_OVERLAP_S, json }: { readonly overlap?: number; readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const { keys } = await client.ask('POST /v1/cluster/identity-keys', {
+    body: { overlapS: overlap },
+  });
+  if (json === true) {
+    context.print(JSON.stringify({ keys }, null, 2));
+    return;
+  }
+  const [{ signsFromMs = 0 } = {}] = keys;
+  context.note(
+    signsFromMs === 0
+      ? 'identity keys replaced: former tokens are no longer accepted'
+      : `identity keys renewed: the new ones sign from ${formatTime(signsFromMs)}`,
+  );
+  context.note('if a web server publishes the keys: gnt-cluster identity export DIR');
 }

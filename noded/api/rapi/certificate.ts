@@ -15,7 +15,7 @@ const VALID_DAYS = 5 * 365;
  * @throws AppError FILE_UNREADABLE if the file is not such a PEM
  */
 export async function ensureCertificate(
-  file: string,
+  { file, option }: { readonly file: string; readonly option: string },
   nodeName: string,
   logger: Logger,
 ): Promise<Buffer> {
@@ -26,7 +26,7 @@ export async function ensureCertificate(
     return pem;
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') {
-      throw new AppError('FILE_UNREADABLE', `--rapi-certificate ${file}: ${messageOf(error)}`, {
+      throw new AppError('FILE_UNREADABLE', `${option} ${file}: ${messageOf(error)}`, {
         hint: 'The file must hold a private key and its certificate in PEM. Without the file, gnt-noded creates one.',
         cause: error,
       });
@@ -35,7 +35,7 @@ export async function ensureCertificate(
   const pem = await signForItself(nodeName);
   await mkdir(dirname(file), { recursive: true });
   await writeDurably(file, pem, { mode: 0o600 });
-  logger.info('rapi.certificate-made', { file, name: nodeName, days: VALID_DAYS });
+  logger.info('api.certificate-made', { file, name: nodeName, days: VALID_DAYS });
   return Buffer.from(pem);
 }
 

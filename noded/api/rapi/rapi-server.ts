@@ -1,9 +1,7 @@
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:https';
 import Router from '@koa/router';
 import Koa, { type Next, type ParameterizedContext } from 'koa';
 import type { Clock } from '#shared/clock/clock.ts';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Overview } from '../../cluster/membership/overview.ts';
 import type { JobService } from '../../jobs/job-service.ts';
@@ -12,6 +10,7 @@ import { ensureCertificate } from './certificate.ts';
 import { clusterRoutes, type RapiClusterDependencies } from './rapi-cluster-routes.ts';
 import { instanceRoutes } from './rapi-instance-routes.ts';
 import { jobRoutes } from './rapi-job-routes.ts';
+import { listen } from './listen.ts';
 import { LoginLimit } from './login-limit.ts';
 import { networkRoutes, type RapiNetworkDependencies } from './rapi-network-routes.ts';
 import { nodeRoutes, type RapiNodeDependencies } from './rapi-node-routes.ts';
@@ -82,7 +81,11 @@ export async function startRapi(
 ): Promise<RapiServer> {
   const users = new UsersFile(settings.usersFile, logger);
   await users.refresh();
-  const pem = await ensureCertificate(settings.certificateFile, nodeName, logger);
+  const pem = await ensureCertificate(
+    { file: settings.certificateFile, option: '--rapi-certificate' },
+    nodeName,
+    logger,
+  );
   const app = new Koa<RapiState>();
   app.silent = true;
   app.use(answerFailures(logger, onAnswered));
@@ -108,7 +111,7 @@ export async function startRapi(
     (request, response) => void handle(request, response),
   );
   server.maxConnections = MAX_CONNECTIONS;
-  const port = await listen(server, settings);
+  const port = await listen(server, '--rapi', settings);
   logger.info('rapi.ready', { host: settings.host, port });
   return {
     port,
@@ -178,20 +181,4 @@ async function findUser(
   // Logged without the name, which may be a password in the wrong place.
   logger.warn('rapi.login-failed', { address: context.ip });
   throw unauthorized;
-}
-
-async function listen(server: Server, { host, port }: RapiSettings): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
-      reject(
-        new AppError('CONFLICT', `--rapi ${host}:${port}: ${messageOf(error)}`, {
-          hint: 'Give an address of this host and a free port.',
-          cause: error,
-        }),
-      ),
-    );
-    server.listen(port, host, () => resolve());
-  });
-  // A TCP server's address is an object.
-  return (server.address() as AddressInfo).port;
 }

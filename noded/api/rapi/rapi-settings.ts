@@ -40,18 +40,26 @@ export function parseRapiOptions(options: RapiOptions, paths: RootPaths): RapiSe
       hint: `--rapi 0.0.0.0:${DEFAULT_PORT} serves the remote API on every address`,
     });
   }
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d{1,5}))?$/.exec(options.rapi);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3] ?? DEFAULT_PORT);
-  if (host === undefined || port > 65_535) {
-    throw new AppError('USAGE', `--rapi: '${options.rapi}' is not HOST:PORT`, {
-      hint: `Give an address of this host, such as 192.0.2.1:${DEFAULT_PORT} or [::]:${DEFAULT_PORT}.`,
-    });
-  }
   return {
-    host,
-    port,
+    ...parseListenAddress('--rapi', options.rapi, DEFAULT_PORT),
     usersFile: options.rapiUsers ?? join(paths.root, 'etc/gnt/rapi-users'),
     certificateFile: options.rapiCertificate ?? join(paths.root, 'etc/gnt/rapi.pem'),
   };
+}
+
+/** Parses HOST:PORT, HOST or [ADDRESS]:PORT. @throws AppError USAGE naming the option */
+export function parseListenAddress(
+  option: string,
+  text: string,
+  defaultPort: number,
+): { readonly host: string; readonly port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3] ?? defaultPort);
+  if (host === undefined || port > 65_535) {
+    throw new AppError('USAGE', `${option}: '${text}' is not HOST:PORT`, {
+      hint: `Give an address of this host, such as 192.0.2.1:${defaultPort} or [::]:${defaultPort}.`,
+    });
+  }
+  return { host, port };
 }

@@ -39,7 +39,10 @@ export interface NodeParts {
     readonly store: Pick<Store, 'ids' | 'risks'>;
     readonly storeDescription: string;
     readonly problems: Pick<RecordProblems, 'list'>;
-    readonly clusters: Pick<ClusterRepository, 'load' | 'listNetworks' | 'listOs'>;
+    readonly clusters: Pick<
+      ClusterRepository,
+      'load' | 'listNetworks' | 'listOs' | 'loadIdentityKeys'
+    >;
     readonly instances: Pick<InstanceRepository, 'findByUuid' | 'readSome'>;
     readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
     readonly nodes: Pick<NodeRegistry, 'flagsOf'>;

@@ -12,6 +12,7 @@ import { checkBuildPackages, checkPackages } from './examine-commands.ts';
 import { checkAccelerator, checkTun } from './examine-devices.ts';
 import { checkDisks } from './examine-disks.ts';
 import { examineFirmware } from './examine-firmware.ts';
+import { checkIdentity } from './examine-identity.ts';
 import { checkIsolation } from './examine-isolation.ts';
 import { checkMembership, checkOrphans } from './examine-membership.ts';
 import { checkNetworks } from './examine-networks.ts';
@@ -49,6 +50,7 @@ const CHECKS: readonly Check[] = [
   checkNetworks,
   checkSecrecy,
   checkRapiCertificate,
+  checkIdentity,
 ];
 
 export async function examineHost(parts: NodeParts): Promise<DoctorReport> {

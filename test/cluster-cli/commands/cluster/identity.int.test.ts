@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { systemClock } from '#shared/clock/clock.ts';
+import { clusterModify } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import {
+  composeIdentity,
+  runIdentity,
+  runRenewIdentityKeys,
+} from '../../../../cluster-cli/commands/cluster/identity.ts';
+import type { Context } from '../../../../cluster-cli/terminal/context.ts';
+import { mergeIdentity } from '../../../../noded/instances/identity/merge-identity.ts';
+import { planPublished } from '../../../../noded/instances/identity/published.ts';
+import { openIdentityLab } from '../../../lab/identity-lab.ts';
+
+const UUID = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
+
+/** A context whose client has these answers. */
+function contextOf(answers: Record<string, unknown>, printed: string[]): Context {
+  const client = {
+    ask: (endpoint: string) => Promise.resolve(answers[endpoint] ?? assert.fail(endpoint)),
+  };
+  const print = (text: string): void => void printed.push(text);
+  return { client: () => Promise.resolve(client), print, note: print } as unknown as Context;
+}
+
+function merge(former: Parameters<typeof mergeIdentity>[0], options: object): unknown {
+  const { identity } = composeIdentity(options, { warn: () => assert.fail('a warning') });
+  const opcode = clusterModify.parse({ opcode: 'CLUSTER_SET_PARAMS', identity });
+  return mergeIdentity(former, opcode.identity ?? assert.fail('no change'));
+}
+
+test('identity options set, keep and unset the settings', () => {
+  const set = {
+    policy: 'tagged',
+    trustDomain: 'td.example.com',
+    issuer: 'https://id.example.com',
+    audiences: ['a', 'b'],
+    revoked: [UUID],
+  } as const;
+  assert.deepEqual(
+    merge(undefined, {
+      identity: 'tagged',
+      identityTrustDomain: 'td.example.com',
+      identityIssuer: 'https://id.example.com',
+      identityAudiences: 'a,b',
+      identityRevoke: [UUID],
+    }),
+    set,
+  );
+  const former = { ...set, audiences: [...set.audiences], revoked: [...set.revoked] };
+  assert.deepEqual(merge(former, { identity: 'no' }), { ...set, policy: 'no' });
+  assert.deepEqual(
+    merge(former, {
+      identityTrustDomain: 'none',
+      identityIssuer: 'none',
+      identityAudiences: 'none',
+      identityRevoke: [`${UUID}=none`],
+    }),
+    { policy: 'tagged' },
+  );
+});
+
+for (const identity of [
+  { trustDomain: 'TD' },
+  { trustDomain: 'a/b' },
+  { issuer: 'http://id.example.com' },
+  { issuer: 'https://u:p@id.example.com' },
+  { issuer: 'https://id.example.com/' },
+  { issuer: 'https://id.example.com/?x' },
+  { audiences: ['a b'] },
+  { revoked: { web1: true } },
+])
+  test(`the node refuses the setting ${JSON.stringify(identity)}`, () => {
+    const parsed = clusterModify.safeParse({ opcode: 'CLUSTER_SET_PARAMS', identity });
+    assert.equal(parsed.success, false);
+  });
+
+test('a name in place of a UUID is refused with the command that shows the UUID', () => {
+  const refused = (error: unknown): boolean =>
+    error instanceof AppError && /gnt-instance info web1/.test(error.hint ?? '');
+  const context = { warn: () => undefined };
+  assert.throws(() => composeIdentity({ identityRevoke: ['web1'] }, context), refused);
+});
+
+test('identity export writes each document, again over the former ones', async () => {
+  await using lab = await openIdentityLab(systemClock, []);
+  await lab.configure({ policy: 'yes', issuer: 'https://id.example.com' });
+  const keys = await lab.clusters.loadIdentityKeys();
+  const documents = planPublished(await lab.clusters.load(), keys, systemClock.now());
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-export-'));
+  try {
+    const printed: string[] = [];
+    const answer = { issuer: 'https://id.example.com', documents };
+    const context = contextOf({ 'GET /v1/cluster/identity': answer }, printed);
+    for (let count = 0; count < 2; count++) await runIdentity(context, 'export', directory);
+    for (const [name, text] of Object.entries(documents))
+      assert.equal(await readFile(join(directory, name), 'utf8'), text);
+    assert.deepEqual((await readdir(directory)).sort(), [
+      '.well-known',
+      'ec2-certificates.pem',
+      'revoked.json',
+      'spiffe',
+    ]);
+    assert.match(printed.at(-1) ?? '', /serve this directory as https:\/\/id\.example\.com/);
+    await assert.rejects(runIdentity(context, 'show', directory), { code: 'USAGE' });
+    const file = join(directory, 'revoked.json');
+    await assert.rejects(runIdentity(context, 'export', file), { code: 'FILE_UNREADABLE' });
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('renewal of identity keys says from when they sign', async () => {
+  const printed: string[] = [];
+  const renew = async (signsFromMs: number, overlap: number): Promise<void> => {
+    const answer = { keys: [{ createdAtMs: 0, signsFromMs }] };
+    const context = contextOf({ 'POST /v1/cluster/identity-keys': answer }, printed);
+    await runRenewIdentityKeys(context, { overlap });
+  };
+  await renew(Date.UTC(2026, 0, 1), 3600);
+  assert.match(printed[0] ?? '', /sign from 2026-01-01/);
+  await renew(0, 0);
+  assert.match(printed[2] ?? '', /former tokens are no longer accepted/);
+});
