@@ -10,7 +10,7 @@ import {
   yesNo,
   type OptionMaker,
 } from '../../completion/command.ts';
-import { identityPolicy } from '#shared/contract/identity.ts';
+import type { IdentitySettings } from '#shared/contract/identity.ts';
 import { nicKeys } from '#shared/contract/parameter-keys.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
@@ -163,12 +163,15 @@ function reachOptions(): readonly OptionMaker[] {
   ];
 }
 
+/** Written again, because help must not load the schemas. */
+const POLICIES = ['no', 'yes', 'tagged'] as const satisfies IdentitySettings['policy'][];
+
 function identityOptions(): readonly OptionMaker[] {
   const group = 'Identities of instances:';
   return [
     option('--identity <policy>', 'Give tokens to no, all (yes) or tagged instances (default no)', {
       group,
-      choices: identityPolicy.options,
+      choices: POLICIES,
     }),
     option('--identity-trust-domain <name>', 'SPIFFE trust domain (default: cluster name)', {
       group,
