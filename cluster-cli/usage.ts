@@ -1,6 +1,6 @@
 import { type Command, CommanderError, Option } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
-import { type Absence, findAbsence } from './absent-commands.ts';
+import { type Absence, findAbsence } from './help/absent-commands.ts';
 import { hasSensitiveArguments } from './arguments.ts';
 import { keysOf } from './completion/command.ts';
 import { formatKeys } from './help/keys.ts';

@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
 import { ownValue } from '#shared/json/own-value.ts';
-import { absentCommands } from '../absent-commands.ts';
+import { absentCommands } from '../help/absent-commands.ts';
 import { extrasOf, keysOf } from '../completion/command.ts';
 import { formatExample } from '../help/layout.ts';
 import { keyTerms } from './key-terms.ts';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { absentCommands } from '../../cluster-cli/absent-commands.ts';
+import { absentCommands } from '../../cluster-cli/help/absent-commands.ts';
 import { isProgramName } from '../../cluster-cli/programs.ts';
 import { runInProcess } from './support/run-in-process.ts';
 import { runProgram } from './support/run-program.ts';

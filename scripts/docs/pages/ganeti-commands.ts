@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { absentCommands, findAbsence } from '../../../cluster-cli/absent-commands.ts';
+import { absentCommands, findAbsence } from '../../../cluster-cli/help/absent-commands.ts';
 import { type Block, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';
 import { asSentence } from '../../../cluster-cli/manual/sentence.ts';
 import { documented, type DocumentedPage } from '../documented-page.ts';
@@ -49,7 +49,7 @@ export function compareWithGaneti(programs: readonly Command[]): readonly Compar
       const command =
         own?.commands.find((each) => [each.name(), ...each.aliases()].includes(name)) ?? null;
       if ((command === null) !== (findAbsence(program, name) !== undefined))
-        throw new Error(`cluster-cli/absent-commands.ts is wrong about ${program} ${name}`);
+        throw new Error(`cluster-cli/help/absent-commands.ts is wrong about ${program} ${name}`);
       return { program, name, command, ...compareOptions(command, options) };
     }),
   );
