@@ -32,7 +32,7 @@ export function findNearTests(projectDir: string): (file: string) => readonly st
     const [program = ''] = file.split('/');
     const folder = program === 'shared' ? 'test/' : `test/${program}/`;
     const wing = `test/${dirname(file).split('/').slice(0, 2).join('/')}/`;
-    const words = new Set(basename(file, '.ts').split('-'));
+    const words = new Set(file.split(/[/.-]/));
     const sharedWords = (test: string): number =>
       basename(test)
         .split(/[-.]/)
