@@ -14,6 +14,7 @@ import { type PackageMirror, startPackageMirror } from './support/package-mirror
 import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
+import { verifyByPython } from '../lab/identity-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
@@ -23,9 +24,15 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 const NAME = 'one.example.com';
 const fixtures = join(import.meta.dirname, '../../fixtures/demo');
 const canary = `canary-${randomBytes(12).toString('hex')}`;
-/** Reports the value that systemd read earlier from SMBIOS. */
-const SAYS_SMBIOS = `#cloud-config
-bootcmd: ["echo SMBIOS says: $(systemd-creds --system cat system.hostname) | curl -sf -X POST --data-binary @- http://169.254.169.254/ganeti/latest/write"]
+const [ISSUER, AUDIENCE] = ['https://id.example.com', 'https://vault.example.com'];
+/** Reports the value that systemd read earlier from SMBIOS, and a token for a verifier. */
+const REPORT = `#cloud-config
+bootcmd:
+  - |
+    at=http://169.254.169.254/ganeti/latest
+    { echo "SMBIOS says: $(systemd-creds --system cat system.hostname)"
+      echo "token: $(curl -sf "$at/identity/token?audience=${AUDIENCE}")"
+    } | curl -sf -X POST --data-binary @- $at/write
 `;
 let lab: Lab;
 let packages: Server;
@@ -85,9 +92,10 @@ async function info(): Promise<InstanceInfo> {
 
 test('installs a Debian image with script, parameters of each visibility, a package behind a password and a hook', async () => {
   const allowed = ['--package-mirror', `local-1=${mirror.url}`];
-  assert.equal((await lab.run('gnt-cluster', ['modify', ...allowed])).status, 0);
-  const saysSmbios = join(lab.paths.root, 'says-smbios.yaml');
-  await writeFile(saysSmbios, SAYS_SMBIOS);
+  const identity = ['--identity', 'yes', '--identity-issuer', ISSUER];
+  assert.equal((await lab.run('gnt-cluster', ['modify', ...allowed, ...identity])).status, 0);
+  const reporting = join(lab.paths.root, 'report.yaml');
+  await writeFile(reporting, REPORT);
   const result = await lab.run('gnt-instance', [
     'add', '--os-image', imagePath, '-o', 'personal-debian', '--communication=yes',
     '-O', 'greeting=good morning', '--os-parameters-private', 'licence=LIC-PRIVATE-1',
@@ -95,7 +103,7 @@ test('installs a Debian image with script, parameters of each visibility, a pack
     '--personalization-package', `http://127.0.0.1:${packagesPort}/x.tar.gz`,
     '--personalization-user', 'someone', '--personalization-password', 'pass-word',
     '--personalization-checksum', packageChecksum,
-    '--user-data', join(fixtures, 'user-data.sh'), '--user-data', saysSmbios, '-s', '2G', '-B', 'memory=512,vcpus=1',
+    '--user-data', join(fixtures, 'user-data.sh'), '--user-data', reporting, '-s', '2G', '-B', 'memory=512,vcpus=1',
     '--net', '0:mode=user', '--hooks', join(lab.paths.root, 'mirror.yaml'), NAME,
   ]); // prettier-ignore
   assert.equal(result.status, 0, result.stderr);
@@ -145,7 +153,18 @@ test('the guest boots from its own disk, finds the service behind a user NIC and
   assert.match(report, /^I am .*"name": "one\.example\.com"/m);
   assert.match(report, /^with X-Forwarded-For I get: 403$/m);
   assert.match(report, /^SMBIOS says: one$/m);
+  await verifyToken(/^token: (.+)$/m.exec(report)?.[1] ?? '');
 });
+
+/** Verifies as a verifier does, by the exported keys alone. */
+async function verifyToken(token: string): Promise<void> {
+  const dir = join(lab.paths.root, 'identity');
+  assert.equal((await lab.run('gnt-cluster', ['identity', 'export', dir])).status, 0);
+  const keys = await readFile(join(dir, '.well-known/jwks.json'), 'utf8');
+  const trusted = { keys, audience: AUDIENCE, issuer: ISSUER };
+  const [, claims] = await verifyByPython(token, trusted);
+  assert.match(JSON.stringify(claims), new RegExp(NAME.replaceAll('.', '\\.')));
+}
 
 test('the verdict of its cloud-init is known on the host, stage by stage', async () => {
   let { boot } = await info();
