@@ -32,9 +32,18 @@ export async function runScript(options: ScriptOptions): Promise<void> {
     { stdin, stdout, isFull: reporter.isFull },
   );
   if (end.isSuccess) return;
+  // Without its interpreter, env says that the script itself does not exist. The script is there:
+  // the definition was checked.
+  const lacksInterpreter =
+    end.status === 127 &&
+    end.lastLines.some((line) => /^\S*env: /.test(line) && line.includes(path));
   throw new AppError(
     'SCRIPT_FAILED',
     [`OS script ${path} ${end.how}`, ...end.lastLines].join('\n'),
-    { hint: 'Read the whole output: gnt-instance log NAME' },
+    {
+      hint: lacksInterpreter
+        ? 'The interpreter in the first line of the script is missing in the appliance. Write the script for /bin/sh, or use an appliance that has it.'
+        : 'Read the whole output: gnt-instance log NAME',
+    },
   );
 }
