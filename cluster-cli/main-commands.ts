@@ -108,7 +108,7 @@ async function runReported(run: Run): Promise<void> {
   try {
     await parseAndAct(run);
   } catch (error) {
-    const failure = failureOf(errorOfUsage(error, run.command, run.given) ?? error);
+    const failure = failureOf((await errorOfUsage(error, run.command, run.given)) ?? error);
     run.exitStatus = failure.exitStatus;
     const lines = renderFailure(failure, run.terminal.errors, run.isDebug);
     run.host.stderr.write(`${lines.join('\n')}\n`);

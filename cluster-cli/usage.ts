@@ -1,6 +1,6 @@
 import { type Command, CommanderError, Option } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
-import { type Absence, findAbsence } from './help/absent-commands.ts';
+import type { Absence } from './help/absent-commands.ts';
 import { hasSensitiveArguments } from './arguments.ts';
 import { keysOf } from './completion/command.ts';
 import { formatKeys } from './help/keys.ts';
@@ -95,11 +95,11 @@ export function isHelpShown(error: unknown): boolean {
 }
 
 /** Returns the error for a refusal of commander, or null for another error. */
-export function errorOfUsage(
+export async function errorOfUsage(
   error: unknown,
   root: Command | null,
   argv: readonly string[],
-): AppError | null {
+): Promise<AppError | null> {
   if (!(error instanceof CommanderError) || root === null) return null;
   const program = root.name();
   const helpHint = [program, subcommandIn(argv), '--help'].filter(Boolean).join(' ');
@@ -110,6 +110,7 @@ export function errorOfUsage(
   const message = withoutValues(first, argv);
   const near = suggestFor(message, root, argv);
   if (error.code === 'commander.unknownCommand') {
+    const { findAbsence } = await import('./help/absent-commands.ts');
     const absence = findAbsence(program, argv[0] ?? '');
     if (absence !== undefined) return errorOfAbsence(`${program} ${argv[0]}`, absence);
     const meant = elsewhere(message, root);
