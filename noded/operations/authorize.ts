@@ -12,6 +12,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { type Excess, findExcess } from './bound-parameters.ts';
 import { claimAfter, claimOfNew } from './claim-quota.ts';
 import type { RefuseOverQuota } from './refuse-over-quota.ts';
+import { isReservedTag } from '../instances/identity/claims.ts';
 import { namesInstance, traitsOf } from '../jobs/opcode-traits.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
@@ -26,7 +27,7 @@ const PARAMETER_FIELDS = ['osParameters', 'osParametersPrivate', 'osParametersSe
 /**
  * Creates the policy for users that are bound to instances. They may operate on these instances
  * only. Tags grant permissions: a bound user sets them on a new instance only, and only tags of
- * their own scope.
+ * their own scope. Tags of this program are never among them.
  */
 export function createAuthorize(
   instances: Pick<InstanceRepository, 'findByName'>,
@@ -55,6 +56,7 @@ export function createAuthorize(
     if (!isWithin(scope, instance)) throw noInstance(opcode.name);
     refuseExcess(findExcess(opcode, { ...instance.hvparams, ...instance.beparams }), user);
     refuseTagChanges(opcode, user);
+    if (opcode.opcode === 'INSTANCE_COPY') refuseReserved(instance.tags, user);
     const isNamed = opcode.opcode === 'INSTANCE_RENAME' || opcode.opcode === 'INSTANCE_COPY';
     if (isNamed && scope.names.length > 0) {
       if (!fitsName(scope, opcode.newName))
@@ -72,6 +74,16 @@ function refuseTagChanges(opcode: Opcode, user: string): void {
     throw notAllowed(
       user,
       'tags grant permissions: only users that are not bound to instances change them',
+    );
+}
+
+/** Refuses tags that give an identity, also by a copy of an instance that has them. */
+function refuseReserved(tags: readonly string[], user: string): void {
+  const reserved = tags.find(isReservedTag);
+  if (reserved !== undefined)
+    throw notAllowed(
+      user,
+      `only users that are not bound to instances give an instance the tag '${reserved}'`,
     );
 }
 
@@ -132,6 +144,7 @@ function authorizeCreate(
   user: string,
   scope: Scope,
 ): void {
+  refuseReserved(tags, user);
   const foreign = tags.find((tag) => !scope.tags.includes(tag));
   if (foreign !== undefined)
     throw notAllowed(user, `the tag '${foreign}' does not match the user's instances`);

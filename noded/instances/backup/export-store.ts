@@ -8,7 +8,7 @@ import { makeDirectoryDurably, syncFlatDirectory, syncPath } from '#shared/files
 import { MIB } from '#shared/units/bytes.ts';
 import { refuseWritten } from '../../storage/hold-images.ts';
 import { isSameFile, pinDirectory, pinFile, type PinnedFile } from '../../host/pinned-file.ts';
-import { listLosses } from './list-losses.ts';
+import { dropReservedTags, listLosses } from './list-losses.ts';
 import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
 
 const RECORD_FILE = 'config.ini';
@@ -102,7 +102,9 @@ export function createExportStore(directory: string) {
     const path = isAbsolute(source) ? source : await placeOf(source);
     await using folder = await openFolder(path, source, directory);
     const text = await readRecordFile(folder, path);
-    const record = parseExportRecord(text);
+    const isOwn = dirname(path) === directory;
+    const read = parseExportRecord(text);
+    const { record, losses } = isOwn ? { record: read, losses: [] } : dropReservedTags(read);
     const dumps: CheckedDump[] = [];
     for (const [disk, { dump }] of record.disks.entries()) {
       if (dump === null) continue;
@@ -112,9 +114,9 @@ export function createExportStore(directory: string) {
     }
     return {
       path,
-      isOwn: dirname(path) === directory,
+      isOwn,
       record,
-      losses: listLosses(text),
+      losses: [...listLosses(text), ...losses],
       dumps: dumps.map(({ disk, path: file, sizeBytes }) => ({ disk, path: file, sizeBytes })),
       pin: () => pinDumps(path, dumps, () => openFolder(path, source, directory)),
     };

@@ -1,3 +1,5 @@
+import { isReservedTag } from '../identity/claims.ts';
+import type { ExportRecord } from './export-record.ts';
 import { parseIni } from './ini.ts';
 
 /** Backend parameters of Ganeti that an instance has here. */
@@ -52,4 +54,19 @@ function lossOfNic(key: string, value: string | undefined): readonly string[] {
   return KEPT_MODES.has(value)
     ? []
     : [`mode ${value} of NIC ${nic}: define the NICs of the instance with --net`];
+}
+
+/** Drops tags that would give an identity by the word of another host. Pure. */
+export function dropReservedTags(record: ExportRecord): {
+  readonly record: ExportRecord;
+  readonly losses: readonly string[];
+} {
+  const { whole } = record;
+  const keep = (tags: readonly string[]): string[] => tags.filter((tag) => !isReservedTag(tag));
+  const instance = whole && { ...whole.instance, tags: keep(whole.instance.tags) };
+  const all = new Set([...record.tags, ...(whole?.instance.tags ?? [])]);
+  return {
+    record: { ...record, tags: keep(record.tags), whole: instance && { ...whole, instance } },
+    losses: [...all].filter(isReservedTag).map((tag) => `tag ${tag}: give it with --tags`),
+  };
 }

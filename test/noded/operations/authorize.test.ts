@@ -9,6 +9,7 @@ const INSTANCES: Record<string, readonly string[]> = {
   'a-web': [],
   tagged: ['team-a'],
   foreign: ['team-b'],
+  'a-identified': ['gnt:identity=vault'],
 };
 const withoutQuota = (): Promise<void> => Promise.resolve();
 const authorize = createAuthorize(
@@ -61,6 +62,26 @@ test('who is bound changes neither tags nor what belongs to all', async () => {
   ]) {
     await assert.rejects(ask(asked), { code: 'NOT_ALLOWED' }, JSON.stringify(asked));
   }
+});
+
+test('a bound user gives no identity to an instance, with any tag of the scope', async () => {
+  const scope = { tags: ['gnt:identity', 'gnt:identity=vault', 'team-a'], names: ['a-*'] };
+  const create = { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new' };
+  const change = { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web' };
+  for (const asked of [
+    { ...create, tags: ['gnt:identity'] },
+    { ...create, tags: ['team-a', 'gnt:identity=vault'] },
+    { ...change, tags: ['gnt:identity'] },
+    { ...change, addTags: ['gnt:identity=vault'] },
+    { ...change, name: 'a-identified', removeTags: ['gnt:identity=vault'] },
+    { opcode: 'INSTANCE_COPY', name: 'a-identified', newName: 'a-copy' },
+    { opcode: 'CLUSTER_SET_PARAMS', addTags: ['gnt:identity'] },
+  ]) {
+    await assert.rejects(ask(asked, scope), { code: 'NOT_ALLOWED' }, JSON.stringify(asked));
+    await ask(asked, null);
+  }
+  await ask({ ...create, tags: ['team-a'] }, scope);
+  await ask({ opcode: 'INSTANCE_COPY', name: 'a-web', newName: 'a-copy' }, scope);
 });
 
 test('who is bound names no archive for a BootEnv but its own', async () => {

@@ -52,6 +52,22 @@ test('an export is seen when it is whole, and takes the place of the one before'
   assert.deepEqual(dumps, [{ disk: 0, path: join(path, 'disk0.snap'), sizeBytes: 10 }]);
 });
 
+test('an export of another folder gives no tag that gives an identity, and lists it as lost', async () => {
+  const tags = ['web', 'gnt:identity=https://vault.example.com'];
+  const path = await makeExportOf(exports, NAME, 'dump', tags);
+  const own = await exports.load(NAME);
+  assert.deepEqual([own.record.tags, own.losses], [tags, []]);
+  const elsewhere = mkdtempSync(join(tmpdir(), 'gnt-elsewhere-'));
+  try {
+    await rename(path, join(elsewhere, NAME));
+    const foreign = await exports.load(join(elsewhere, NAME));
+    assert.deepEqual(foreign.record.tags, ['web']);
+    assert.deepEqual(foreign.losses, [`tag ${tags[1]}: give it with --tags`]);
+  } finally {
+    rmSync(elsewhere, { recursive: true });
+  }
+});
+
 test('what a killed daemon left unfinished is swept, and nothing else', async () => {
   await makeExport('whole');
   await exports.begin('other.example.com');

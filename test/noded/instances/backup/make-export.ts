@@ -12,6 +12,7 @@ export async function makeExportOf(
   exports: ExportStore,
   name: string,
   dump: string,
+  tags: readonly string[] = [],
 ): Promise<string> {
   await using unfinished = await exports.begin(name);
   const path = await unfinished.createDump(0, 4096);
@@ -27,7 +28,7 @@ export async function makeExportOf(
     nics: [],
     osParameters: {},
     osParametersPrivate: {},
-    tags: [],
+    tags,
     profiles: [],
     whole: null,
   });
