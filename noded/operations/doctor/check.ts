@@ -34,6 +34,7 @@ export interface NodeParts {
     readonly machineUsers: MachineUsers;
     readonly userNicsReachHost: boolean;
     readonly rapi: { readonly certificateFile: string } | null;
+    readonly identity: { readonly certificateFile: string } | null;
   };
   readonly records: {
     readonly store: Pick<Store, 'ids' | 'risks'>;

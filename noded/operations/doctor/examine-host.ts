@@ -8,6 +8,7 @@ import {
   checkNftables,
   checkOwnMetadataAddress,
 } from './examine-channel.ts';
+import { checkCertificates } from './examine-certificates.ts';
 import { checkBuildPackages, checkPackages } from './examine-commands.ts';
 import { checkAccelerator, checkTun } from './examine-devices.ts';
 import { checkDisks } from './examine-disks.ts';
@@ -16,7 +17,6 @@ import { checkIdentity } from './examine-identity.ts';
 import { checkIsolation } from './examine-isolation.ts';
 import { checkMembership, checkOrphans } from './examine-membership.ts';
 import { checkNetworks } from './examine-networks.ts';
-import { checkRapiCertificate } from './examine-rapi-certificate.ts';
 import { checkSecrecy } from './examine-secrecy.ts';
 import { checkSecrets } from './examine-secrets.ts';
 import { checkFreeDisk } from './examine-space.ts';
@@ -49,7 +49,7 @@ const CHECKS: readonly Check[] = [
   checkDisks,
   checkNetworks,
   checkSecrecy,
-  checkRapiCertificate,
+  checkCertificates,
   checkIdentity,
 ];
 
