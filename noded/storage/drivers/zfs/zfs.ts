@@ -38,7 +38,10 @@ const BUSY_TRIES = 10;
 const BUSY_WAIT_MS = 500;
 
 /** Runs ZFS' commands for disks of the template `zfs`: sparse volumes without a reservation. */
-export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')): VolumeSystem {
+export function createZfs(
+  commands: BoundCommands = createBoundCommands('ZFS'),
+  busyWaitMs: number = BUSY_WAIT_MS,
+): VolumeSystem {
   const read = (command: string, ...args: readonly string[]): Promise<string> =>
     orMissing(commands.read('zfs', [command, ...args]));
   const change = (command: string, ...args: readonly string[]): Promise<string> =>
@@ -89,7 +92,7 @@ export function createZfs(commands: BoundCommands = createBoundCommands('ZFS')):
       } catch (error) {
         const isBusy = error instanceof CommandFailed && BUSY.test(error.stderr);
         if (!isBusy || tries === BUSY_TRIES) throw error;
-        await sleep(BUSY_WAIT_MS);
+        await sleep(busyWaitMs);
       }
     }
   };
