@@ -118,7 +118,7 @@ for (const [what, make, lvm, zfs] of ROWS) {
       const error = make(errors) as ReturnType<VolumeErrors['scanned']>;
       assert.equal(error.code, code);
       assert.ok(error.message.includes(message), error.message);
-      assert.ok(error.hint?.includes(hint) === true, error.hint);
+      assert.ok(error.hint?.includes(hint) === true, `hint: ${error.hint}`);
     });
   }
 }
