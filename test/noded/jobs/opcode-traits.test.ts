@@ -70,3 +70,94 @@ test('a change of an instance takes space only with disks, and removes only name
   assert.deepEqual(change([{ action: 'add', disk: { sizeBytes: 1_048_576 } }]), [true, false]);
   assert.deepEqual(change([{ action: 'remove', which: 0 }]), [true, true]);
 });
+
+const NAME = { name: 'web1' };
+const PAIR = { name: 'web1', newName: 'db1' };
+/** Locks of each opcode, for an instance, OS, node or export named web1. */
+const LOCKS: Readonly<Record<OpcodeName, readonly [given: object, ...locks: readonly string[]]>> = {
+  INSTANCE_CREATE: [{ ...NAME, importFrom: 'db1' }, 'export/db1', 'instance/web1'],
+  INSTANCE_REINSTALL: [NAME, 'instance/web1'],
+  INSTANCE_SET_PARAMS: [NAME, 'instance/web1'],
+  INSTANCE_QUERY_DATA: [NAME],
+  INSTANCE_REMOVE: [NAME, 'instance/web1'],
+  INSTANCE_ADOPT: [NAME, 'instance/web1'],
+  INSTANCE_RENAME: [PAIR, 'instance/db1', 'instance/web1'],
+  INSTANCE_COPY: [PAIR, 'instance/db1', 'instance/web1'],
+  INSTANCE_MOVE: [NAME, 'instance/web1'],
+  INSTANCE_MIGRATE: [NAME, 'instance/web1'],
+  INSTANCE_FAILOVER: [NAME, 'instance/web1'],
+  INSTANCE_STARTUP: [NAME, 'instance/web1'],
+  INSTANCE_SHUTDOWN: [NAME, 'instance/web1'],
+  INSTANCE_REBOOT: [NAME, 'instance/web1'],
+  INSTANCE_GROW_DISK: [NAME, 'instance/web1'],
+  INSTANCE_RUN_SCRIPT: [NAME, 'script/web1'],
+  INSTANCE_SNAPSHOT: [NAME, 'instance/web1'],
+  INSTANCE_RESTORE: [NAME, 'instance/web1'],
+  INSTANCE_REMOVE_SNAPSHOT: [NAME, 'instance/web1'],
+  BACKUP_EXPORT: [NAME, 'export/web1', 'instance/web1'],
+  BACKUP_REMOVE: [NAME, 'export/web1'],
+  OS_SET_PARAMS: [{ name: 'debian+minimal' }, 'os/debian'],
+  PROFILE_SET_PARAMS: [NAME, 'profiles'],
+  PROFILE_REMOVE: [NAME, 'profiles'],
+  NETWORK_ADD: [NAME, 'networks'],
+  NETWORK_SET_PARAMS: [NAME, 'networks'],
+  NETWORK_CONNECT: [NAME, 'networks'],
+  NETWORK_DISCONNECT: [NAME, 'networks'],
+  NETWORK_REMOVE: [NAME, 'networks'],
+  BOOTENV_SET: [NAME, 'bootenvs', 'profiles'],
+  BOOTENV_REMOVE: [NAME, 'bootenvs', 'profiles'],
+  BOOTENV_UPLOAD_ISO: [{}, 'boot-archives'],
+  BOOTENV_DESTROY_ISO: [{}, 'boot-archives', 'bootenvs'],
+  CLUSTER_SET_PARAMS: [{}, 'cluster'],
+  TEST_DELAY: [{}],
+  NODE_SET_PARAMS: [NAME, 'node/web1'],
+};
+for (const [opcode, [given, ...locks]] of Object.entries(LOCKS)) {
+  test(`${opcode} locks ${locks.join(' and ') || 'nothing'}`, () => {
+    const asked = { opcode, ...given } as Opcode;
+    assert.deepEqual(traitsOf(asked).locks(asked, []), locks);
+  });
+}
+
+test('an instance that is not imported has one lock', () => {
+  const opcode = { opcode: 'INSTANCE_CREATE', name: 'web1' } as Opcode;
+  assert.deepEqual(traitsOf(opcode).locks(opcode, []), ['instance/web1']);
+});
+
+const some = (isMeant: (traits: (typeof all)[number]['traits']) => boolean): readonly string[] =>
+  all.filter(({ traits }) => isMeant(traits)).map(({ name }) => name);
+const none = { disks: [] } as unknown as Opcode;
+
+test('each trait has the opcodes that need it', () => {
+  assert.deepEqual(
+    some((traits) => traits.takesSpace?.(none) === true),
+    [
+      ...['INSTANCE_CREATE', 'INSTANCE_REINSTALL', 'INSTANCE_COPY', 'INSTANCE_GROW_DISK'],
+      ...['INSTANCE_SNAPSHOT', 'INSTANCE_RESTORE', 'BACKUP_EXPORT'],
+    ],
+  );
+  assert.deepEqual(
+    some((traits) => traits.removesDisks?.(none) === true),
+    ['INSTANCE_REINSTALL', 'INSTANCE_REMOVE'],
+  );
+  assert.deepEqual(
+    some(({ orphan }) => orphan === 'possible'),
+    ['INSTANCE_REMOVE'],
+  );
+  assert.deepEqual(
+    some(({ orphan }) => orphan === 'always'),
+    ['INSTANCE_ADOPT'],
+  );
+  assert.deepEqual(
+    some(({ names }) => names === 'new-instance'),
+    ['INSTANCE_CREATE'],
+  );
+  assert.deepEqual(
+    some(({ boundUsers }) => boundUsers === 'see'),
+    ['INSTANCE_ADOPT', 'INSTANCE_MOVE', 'INSTANCE_MIGRATE', 'INSTANCE_FAILOVER'],
+  );
+  assert.deepEqual(
+    some(({ names, runsOn }) => names !== 'other' && runsOn === 'member'),
+    ['INSTANCE_CREATE', 'INSTANCE_ADOPT', 'INSTANCE_FAILOVER'],
+  );
+});
