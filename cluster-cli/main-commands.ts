@@ -137,8 +137,10 @@ async function parseAndAct(run: Run): Promise<void> {
 /** Creates the requested command, or all of them for help and suggestions. */
 async function createCommands(run: Run, name: ProgramName): Promise<Command> {
   const { env, stdout } = run.host;
+  // Signals have one listener, also if the commands are created twice.
+  const interrupts = createInterrupts(run.host);
   const create = (only: readonly string[] | null): Promise<Command> =>
-    createCommand(name, createContext(run, only), {
+    createCommand(name, createContext(run, only, interrupts), {
       version: readVersion(),
       write: (text) => stdout.write(text),
       // Longer lines are harder to read, and the built help has one width.
@@ -148,13 +150,13 @@ async function createCommands(run: Run, name: ProgramName): Promise<Command> {
   return made.commands.length > 0 ? made : create(null);
 }
 
-function createContext(run: Run, only: readonly string[] | null): Context {
+function createContext(run: Run, only: readonly string[] | null, interrupts: Interrupts): Context {
   const { host, program, terminal } = run;
   const { env, stdout, stderr } = host;
   const root = resolve(env['GNT_ROOT'] || '/');
   const paths = createRootPaths(root);
   const paint = createPaint(terminal.errors);
-  const note = (text: string): void => void stderr.write(`${text}\n`);
+  const note = (text: string): void => void stderr.write(`${sanitizeText(text)}\n`);
   return {
     program,
     only,
@@ -169,10 +171,10 @@ function createContext(run: Run, only: readonly string[] | null): Context {
         startCommand: startCommandOf(root, env['npm_command'] === 'exec'),
         onStoreAway: (reason) => note(`${reason}; waiting for it`),
       }),
-    interrupts: createInterrupts(host),
+    interrupts,
     print: (text) => void stdout.write(`${text}\n`),
     note,
-    warn: (text) => note(`${paint('yellow', 'warning:')} ${sanitizeText(text)}`),
+    warn: (text) => void stderr.write(`${paint('yellow', 'warning:')} ${sanitizeText(text)}\n`),
     setExitStatus(status) {
       run.exitStatus = status;
     },

@@ -11,11 +11,13 @@ interface CommandGroup {
 /** In the order of the help. For a single command only its group is loaded. */
 export const instanceCommands: readonly CommandGroup[] = [
   {
-    words: ['launch', 'add', 'reinstall', 'modify'],
+    words: ['launch', 'add', 'batch-create', 'reinstall', 'modify'],
     load: async () => (await import('./program-install.ts')).addInstallation,
   },
   {
-    words: ['list', 'list-fields', 'info', 'hooks', 'log', 'list-tags', 'audit', 'metadata'],
+    words: [
+      ...['list', 'list-fields', 'info', 'show', 'hooks', 'log', 'list-tags', 'audit', 'metadata'],
+    ],
     load: async () => (await import('./program-reading.ts')).addReading,
   },
   {
