@@ -57,6 +57,7 @@ import {
   mirrorUrl,
   newInstanceName,
   newTag,
+  nodeName,
   osParameterName,
   snapshotName,
   tokenPolicy,
@@ -145,7 +146,7 @@ export const instanceCreate = z.strictObject({
   nics: z.array(nicSpec).max(MAX_NICS).default([]),
   beparams: beParameters.partial().default({}),
   hvparams: hvParameters.default({}),
-  node: instanceName.optional(),
+  node: nodeName.optional(),
   autostart: autostartChanges.optional(),
   install: z.boolean().default(true),
   /** Fate of an instance whose installation failed or was cancelled. */
@@ -262,14 +263,14 @@ export const instanceMove = z.strictObject({
   opcode: z.literal('INSTANCE_MOVE'),
   name: instanceName,
   /** Absent: a node with room. */
-  node: instanceName.optional(),
+  node: nodeName.optional(),
 });
 /** Moves a running instance with its disks to another node. */
 export const instanceMigrate = z.strictObject({
   opcode: z.literal('INSTANCE_MIGRATE'),
   name: instanceName,
   /** Absent: a node with room. */
-  node: instanceName.optional(),
+  node: nodeName.optional(),
   /** Limit in seconds. Afterwards the guest stays on its node. */
   timeoutS: z.number().int().min(10).max(604_800).default(3600),
   /** Only clean up after an interrupted migration, on all nodes. */
@@ -280,7 +281,7 @@ export const instanceFailover = z.strictObject({
   opcode: z.literal('INSTANCE_FAILOVER'),
   name: instanceName,
   /** Absent: a node with room. */
-  node: instanceName.optional(),
+  node: nodeName.optional(),
 });
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
@@ -408,14 +409,14 @@ export const networkConnect = z.strictObject({
   opcode: z.literal('NETWORK_CONNECT'),
   ...aboutNetwork,
   /** Empty: all nodes. */
-  nodes: z.array(instanceName).max(MAX_NODES_NAMED).default([]),
+  nodes: z.array(nodeName).max(MAX_NODES_NAMED).default([]),
   connection: networkConnection,
 });
 export const networkDisconnect = z.strictObject({
   opcode: z.literal('NETWORK_DISCONNECT'),
   ...aboutNetwork,
   /** Empty: all connected nodes. */
-  nodes: z.array(instanceName).max(MAX_NODES_NAMED).default([]),
+  nodes: z.array(nodeName).max(MAX_NODES_NAMED).default([]),
 });
 export const networkRemove = z.strictObject({
   opcode: z.literal('NETWORK_REMOVE'),
@@ -520,7 +521,7 @@ export const nodeModify = z
   );
 
 /** Longest wait of TEST_DELAY: one day. */
-const MAX_DELAY_S = 86_400;
+export const MAX_DELAY_S = 86_400;
 
 /** Waits and changes nothing, for tests of monitoring. */
 export const testDelay = z.strictObject({

@@ -2,16 +2,17 @@ import { z } from 'zod';
 import { IMAGE_FORMATS } from './image-formats.ts';
 import { plainSettings } from './parameter-keys.ts';
 
-/** RFC 1123 host name in lower case. It becomes the guest's host name and part of file names. */
-export const instanceName = z
-  .string()
-  .max(253)
-  .regex(
-    /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
-    {
-      error: 'not a valid instance name: use a lower-case host name such as web1.example.com',
-    },
-  );
+/** RFC 1123 host name in lower case. */
+const hostName = (what: string, example: string) =>
+  z
+    .string()
+    .max(253)
+    .regex(
+      /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+      { error: `not a valid ${what} name: use a lower-case host name such as ${example}` },
+    );
+/** It becomes the guest's host name and part of file names. */
+export const instanceName = hostName('instance', 'web1.example.com');
 /**
  * Name of a new or renamed instance. Programs parse digits with dots as an address before they
  * resolve a name (inet_aton(3)). Older instances keep such names.
@@ -19,7 +20,7 @@ export const instanceName = z
 export const newInstanceName = instanceName.regex(/^(?!\d+(?:\.\d+){1,3}$)/, {
   error: 'an IP address is not a host name: use a name such as web1.example.com',
 });
-export const nodeName = instanceName;
+export const nodeName = hostName('node', 'node1.example.com');
 /**
  * A new tag: Ganeti's rule, plus `=` for RightLink's tags. Older tags may differ and can only be
  * removed.

@@ -164,7 +164,7 @@ export function parseGrow(name: string, disk: string, body: unknown): Draft {
 
 /** @throws RapiFailure if both names of a parameter are given */
 function renameKeys(body: unknown, names: Readonly<Record<string, string>>): unknown {
-  if (typeof body !== 'object' || body === null) return body;
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   // An object in JSON.
   const given = body as Readonly<Record<string, unknown>>;
   for (const [old, current] of Object.entries(names)) {

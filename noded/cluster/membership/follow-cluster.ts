@@ -38,19 +38,13 @@ export function followCluster({
     isBehind = !(await keeper.republishAll());
   };
   metad.onRestarted(republish);
-  const attempt = async (step: () => Promise<void>): Promise<void> => {
+  const apply = async (): Promise<void> => {
     try {
-      await step();
+      await services.refresh();
+      if ((await identities.hasChanged()) || isBehind) await republish();
     } catch (error) {
       logger.error('cluster.not-followed', { err: error });
     }
-  };
-  const apply = async (): Promise<void> => {
-    // First, so that a revocation does not wait for ports of services, which may fail.
-    await attempt(async () => {
-      if ((await identities.hasChanged()) || isBehind) await republish();
-    });
-    await attempt(() => services.refresh());
   };
   const watches = [CLUSTER, IDENTITY].map((collection) =>
     store.watch(collection, () => void apply()),

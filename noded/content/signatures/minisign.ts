@@ -74,16 +74,15 @@ export function requireNamedKey(
 /**
  * Verifies a signature of a content.
  * @param digest BLAKE2b-512 of the content
- * @returns the key, and its name
+ * @returns the name of the key
  * @throws SignatureProblem
  */
 export function verifyMinisign(
   { keyId, signature, trustedComment, globalSignature }: MinisignSignature,
   keys: ReadonlyMap<string, MinisignKey>,
   digest: Buffer,
-): readonly [name: string, key: MinisignKey] {
-  const named = requireNamedKey({ keyId }, keys);
-  const [, key] = named;
+): string {
+  const [name, key] = requireNamedKey({ keyId }, keys);
   const x = Buffer.from(key.publicKey, 'base64').toString('base64url');
   const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
   if (!verify(null, digest, publicKey, signature))
@@ -91,7 +90,7 @@ export function verifyMinisign(
   const commented = Buffer.concat([signature, Buffer.from(trustedComment)]);
   if (!verify(null, commented, publicKey, globalSignature))
     throw new SignatureProblem('its trusted comment was changed');
-  return named;
+  return name;
 }
 
 /** Formats the id as minisign shows it: the last byte first. */

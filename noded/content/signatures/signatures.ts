@@ -28,15 +28,9 @@ export interface Signatures {
   /**
    * Creates the check that a signature beside the source is of its content and by a configured key.
    * Null when no key is configured.
-   * @param onValid called with the key of a valid signature, `minisign:PUBLIC-KEY` or
-   * `openpgp:FINGERPRINT`
    * @throws AppError SIGNATURE_INVALID for a missing or malformed signature, HOST_PREREQUISITE
    */
-  checkOf(
-    source: string,
-    access: SignatureAccess,
-    onValid?: (key: string) => void,
-  ): Promise<ContentCheck | null>;
+  checkOf(source: string, access: SignatureAccess): Promise<ContentCheck | null>;
 }
 
 export interface SignaturesOptions {
@@ -64,7 +58,7 @@ interface Found {
 
 export function createSignatures(options: SignaturesOptions): Signatures {
   return {
-    async checkOf(source, access, onValid = () => undefined) {
+    async checkOf(source, access) {
       const keys = Object.entries(await options.loadKeys());
       if (keys.length === 0) return null;
       const kinds = new Set(keys.map(([, { kind }]) => kind));
@@ -79,7 +73,7 @@ export function createSignatures(options: SignaturesOptions): Signatures {
             continue;
           }
           try {
-            checks.push(explained(found, await createCheck(found, keys, options, onValid)));
+            checks.push(explained(found, await createCheck(found, keys, options)));
           } catch (error) {
             if (!(error instanceof SignatureProblem)) throw error;
             wrong ??= explain(found, error);
@@ -119,20 +113,16 @@ async function createCheck(
   { kind, bytes }: Found,
   keys: readonly (readonly [string, ImageKey])[],
   { gpgv }: SignaturesOptions,
-  onValid: (key: string) => void,
 ): Promise<ContentCheck> {
   if (kind === 'openpgp') {
     const rings = keys.map(([, key]) => key).filter((key): key is OpenpgpKey => key.kind === kind);
-    return startGpgv(rings, parseOpenpgpSignature(bytes), gpgv, (fingerprint) =>
-      onValid(`openpgp:${fingerprint}`),
-    );
+    return startGpgv(rings, parseOpenpgpSignature(bytes), gpgv);
   }
   const named = keys.filter((entry): entry is [string, MinisignKey] => entry[1].kind === kind);
   const signature = parseMinisignSignature(bytes.toString('utf8'));
   requireNamedKey(signature, new Map(named));
   return createDigestCheck('blake2b512', (digest) => {
-    const [, { publicKey }] = verifyMinisign(signature, new Map(named), digest);
-    onValid(`minisign:${publicKey}`);
+    verifyMinisign(signature, new Map(named), digest);
   });
 }
 

@@ -330,7 +330,8 @@ async function readRecordFile(folder: PinnedFile, path: string): Promise<string>
   try {
     file = await pinFile(join(folder.path, RECORD_FILE), 'refused');
   } catch (error) {
-    const reason = systemCodeOf(error) === 'ENOENT' ? 'is missing' : messageOf(error);
+    const reason =
+      systemCodeOf(error) === 'ENOENT' ? 'is missing' : `cannot be read: ${messageOf(error)}`;
     throw new AppError('EXPORT_INVALID', `${shown} ${reason}`, { cause: error });
   }
   await using opened = file;

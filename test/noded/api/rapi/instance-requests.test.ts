@@ -211,3 +211,19 @@ for (const [name, parse, body] of [
   test(`${name} is refused`, () => {
     assert.throws(() => parse('web1', body), { code: 'VALIDATION' });
   });
+
+test('a list is no body of a request, even an empty list', () => {
+  const own = { name: 'web1', primaryNode: 'node1' };
+  for (const parse of [
+    () => parseReinstall('web1', []),
+    () => parseModify('web1', []),
+    () => parseExport(own, []),
+    () => parseCreate([]),
+  ])
+    assert.throws(parse, { code: 'VALIDATION' });
+});
+
+test('a refused target node is called a node', () => {
+  const parsed = opcode.safeParse(parseMigrate('web1', { target_node: '-x' }));
+  assert.match(parsed.error?.message ?? '', /not a valid node name.*node1\.example\.com/);
+});
