@@ -20,6 +20,10 @@ export async function submitJob(
   options: SubmitOptions,
 ): Promise<JobRecord | null> {
   const validated = validateOpcode(input);
+  if (options.printJobid && options.json)
+    throw new AppError('USAGE', '--print-jobid and --json exclude each other', {
+      hint: 'Read the id from the JSON',
+    });
   const client = await context.client();
   return withSecrets(context, validated, async (full) => {
     warnOfShortValues(context, full);
@@ -37,6 +41,7 @@ export async function submitJob(
       return null;
     }
     const { id } = answer;
+    if (options.printJobid) context.print(String(id));
     if (options.submit) {
       context.print(options.json ? JSON.stringify({ id }) : `JobID: ${id}`);
       return null;

@@ -7,6 +7,8 @@ export interface SubmitOptions {
   readonly submit?: boolean;
   readonly dryRun?: boolean;
   readonly json?: boolean;
+  /** Print the number of the job on a line of its own before all other output, as Ganeti does. */
+  readonly printJobid?: boolean;
 }
 
 /**

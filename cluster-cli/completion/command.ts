@@ -197,12 +197,19 @@ export function wholeNumber(
 
 export const jsonOption = (): OptionMaker => option('--json', 'Print JSON', { group: 'Output:' });
 
-/** Returns the options of every command that submits a job. */
+/**
+ * Returns the options of every command that submits a job. Scripts for Ganeti use the hidden ones.
+ */
 export function jobOptions(): readonly OptionMaker[] {
   const group = 'Job:';
   return [
     option('--submit', 'Print the id of the job and do not wait', { group }),
     option('--dry-run', 'Check everything, change nothing', { group }),
     option('--json', 'Print the finished job as JSON; with --submit {"id":N}', { group }),
+    option('--print-jobid', 'Print the id of the job first', { isHidden: true }),
+    option('--priority <priority>', 'Has no effect: jobs have no priority', {
+      isHidden: true,
+      choices: ['low', 'normal', 'high'],
+    }),
   ];
 }

@@ -204,6 +204,7 @@ export const differentOptions: Readonly<Record<string, string>> = {
   '--filter': 'takes the expression as its value',
   '--no-ip-check': 'has no effect',
   '--no-name-check': 'has no effect',
+  '--priority': 'has no effect: jobs have no priority',
 };
 
 /** Notes on commands that differ from those of Ganeti. */

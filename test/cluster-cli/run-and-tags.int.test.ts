@@ -135,3 +135,29 @@ test('an audit is told by lines as JSON, and followed until it is interrupted', 
   assert.deepEqual([followed.status, followed.stdout], [130, 'one\ntwo\n']);
   assert.equal((await gntInstance(['audit', '--follow', '--json', 'web1'])).status, 2);
 });
+
+test("options of Ganeti's scripts work, and are not in the short help", async () => {
+  const last = () => ({ ...daemon.submitted.pop() });
+  const instance = (...args: string[]) => runInProcess('gnt-instance', args, { root: daemon.root });
+  for (const [verb, opcode] of [
+    ['migrate', 'INSTANCE_MIGRATE'],
+    ['failover', 'INSTANCE_FAILOVER'],
+  ] as const) {
+    const { status, stderr } = await instance(verb, '-f', '--target-node', 'node2', 'web1');
+    assert.equal(status, 0, stderr);
+    assert.partialDeepStrictEqual(last(), { opcode, name: 'web1', node: 'node2' });
+    const twice = await instance(verb, '-f', '-n', 'node2', '--target-node', 'node3', 'web1');
+    assert.match(twice.stderr, /error\[USAGE\]: --node and --target-node are the same option/);
+  }
+  assert.equal((await instance('move', '--force', '--priority', 'high', 'web1')).status, 0);
+  assert.deepEqual(last(), { opcode: 'INSTANCE_MOVE', name: 'web1' });
+  assert.equal((await instance('move', '--priority', 'best', 'web1')).status, 2);
+  assert.match((await instance('shutdown', '--print-jobid', 'web1')).stdout, /^\d+\n$/);
+  const submitted = await instance('shutdown', '--print-jobid', '--submit', 'web1');
+  assert.match(submitted.stdout, /^(\d+)\nJobID: \1\n$/);
+  daemon.submitted.splice(0);
+  assert.equal((await instance('shutdown', '--print-jobid', '--json', 'web1')).status, 2);
+  assert.deepEqual(daemon.submitted, []);
+  const { stdout } = await instance('migrate', '--help');
+  assert.doesNotMatch(stdout, /--print-jobid|--priority|--force|--target-node/);
+});

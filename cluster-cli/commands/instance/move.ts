@@ -14,39 +14,57 @@ export async function runMove(
   if (job !== null && !options.json) context.note(`instance ${name} moved`);
 }
 
+interface TargetOptions {
+  readonly node?: string;
+  /** Ganeti's name of the same option. */
+  readonly targetNode?: string;
+}
+
+function targetOf({ node, targetNode }: TargetOptions): string | undefined {
+  if (node !== undefined && targetNode !== undefined)
+    throw new AppError('USAGE', '--node and --target-node are the same option', {
+      hint: 'Name the target node once',
+    });
+  return node ?? targetNode;
+}
+
+export type FailoverOptions = ForceOptions & TargetOptions;
+
 export async function runFailover(
   context: Context,
   name: string,
-  options: ForceOptions & { readonly node?: string },
+  options: FailoverOptions,
 ): Promise<void> {
+  const node = targetOf(options);
   await confirmLoss(
     context,
     `This starts ${name} on another node. Data that the guest has not written to disk is lost.`,
     options,
   );
-  const opcode: OpcodeInput = { opcode: 'INSTANCE_FAILOVER', name, node: options.node };
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_FAILOVER', name, node };
   const job = await submitAndWatch(context, opcode, options);
   if (job !== null && !options.json) context.note(`instance ${name} failed over`);
 }
 
-export type MigrateOptions = SubmitOptions & {
-  readonly node?: string;
-  readonly timeout?: number;
-  readonly cleanup?: true;
-};
+export type MigrateOptions = SubmitOptions &
+  TargetOptions & {
+    readonly timeout?: number;
+    readonly cleanup?: true;
+  };
 
 export async function runMigrate(
   context: Context,
   name: string,
   options: MigrateOptions,
 ): Promise<void> {
-  if (options.cleanup === true && (options.node ?? options.timeout) !== undefined) {
+  const node = targetOf(options);
+  if (options.cleanup === true && (node ?? options.timeout) !== undefined) {
     throw new AppError('VALIDATION', '--cleanup excludes --node and --timeout', {
       hint: `gnt-instance migrate --cleanup ${name}, then migrate again`,
     });
   }
   const opcode: OpcodeInput = {
-    ...{ opcode: 'INSTANCE_MIGRATE', name, node: options.node },
+    ...{ opcode: 'INSTANCE_MIGRATE', name, node },
     ...(options.timeout !== undefined && { timeoutS: options.timeout }),
     ...(options.cleanup === true && { cleanup: true }),
   };

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
-import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
-import type { MigrateOptions } from './move.ts';
+import type { FailoverOptions, MigrateOptions } from './move.ts';
 
 const GROUP = 'Move between nodes:';
 const ONE = {
@@ -18,6 +17,14 @@ export function addMove(program: Command, context: Context): void {
     complete: 'node',
     group: 'Target:',
   });
+  // Ganeti's spellings.
+  const targetNode = option('--target-node <node>', 'Same as --node', {
+    complete: 'node',
+    isHidden: true,
+  });
+  const force = option('-f, --force', 'Has no effect: the command does not ask', {
+    isHidden: true,
+  });
 
   addCommand(program, {
     ...ONE,
@@ -30,7 +37,7 @@ export function addMove(program: Command, context: Context): void {
       'The move is refused if the target node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots.',
       'The move waits up to five minutes for a broken link. Use migrate for a running instance, and failover for an instance with shared disks whose node is down.',
     ],
-    options: [target, ...jobOptions()],
+    options: [target, force, ...jobOptions()],
     examples: [
       'gnt-instance shutdown web1 && gnt-instance move -n node2.example.com web1 && gnt-instance startup web1',
     ],
@@ -49,7 +56,7 @@ export function addMove(program: Command, context: Context): void {
       'The migration is refused, before anything changes, for another version of QEMU, another accelerator or processor, no room, a drained node, snapshots, UEFI firmware, a CD-ROM, a boot environment, and NICs or disks that wait for the next start.',
     ],
     options: [
-      target,
+      ...[target, targetNode, force],
       wholeNumber('--timeout <seconds>', 'Give up after this time (default 3600)', {
         group: 'Job:',
         minimum: 10,
@@ -77,12 +84,12 @@ export function addMove(program: Command, context: Context): void {
       'The instance is started if it was configured to run. A node that comes back ends its paused QEMU process.',
     ],
     options: [
-      target,
+      ...[target, targetNode],
       option('-f, --force', 'Do not ask; required without a terminal', { group: 'Job:' }),
       ...jobOptions(),
     ],
     examples: ['gnt-instance failover -f -n node2.example.com web1'],
-  }).action(async (name: string, options: ForceOptions & { readonly node?: string }) => {
+  }).action(async (name: string, options: FailoverOptions) => {
     await (await import('./move.ts')).runFailover(context, name, options);
   });
 }
