@@ -82,11 +82,16 @@ function refuseOpposites(command: Command): void {
  * @throws CommanderError as for the command without `--help`
  */
 export function refuseUnknownCommand(root: Command, argv: readonly string[]): void {
-  const [word] = argv;
+  const word = namedCommand(argv);
   if (word === undefined || word.startsWith('-') || word === 'help') return;
   const isKnown = root.commands.some((command) => isCalled(command, word));
   if (isKnown || root.commands.length === 0) return;
   throw new CommanderError(2, 'commander.unknownCommand', `error: unknown command '${word}'`);
+}
+
+/** Returns the command of the arguments; of `help add`, `add`. */
+function namedCommand([word, next]: readonly string[]): string | undefined {
+  return word === 'help' ? next : word;
 }
 
 /** Tells whether commander ended with success: it printed help or the version. */
@@ -110,9 +115,10 @@ export async function errorOfUsage(
   const message = withoutValues(first, argv);
   const near = suggestFor(message, root, argv);
   if (error.code === 'commander.unknownCommand') {
+    const word = namedCommand(argv) ?? '';
     const { findAbsence } = await import('./help/absent-commands.ts');
-    const absence = findAbsence(program, argv[0] ?? '');
-    if (absence !== undefined) return errorOfAbsence(`${program} ${argv[0]}`, absence);
+    const absence = findAbsence(program, word);
+    if (absence !== undefined) return errorOfAbsence(`${program} ${word}`, absence);
     const meant = elsewhere(message, root);
     if (meant !== null) return new AppError('USAGE', message, { hint: meant });
     const help = near ? `Did you mean ${near}?` : `${program} --help`;

@@ -70,8 +70,10 @@ export type ValueSource = ReturnType<typeof createValueSource>;
 
 function readBounded(option: string, path: string, stdinFd: number): Buffer {
   if (path === '') {
-    throw new AppError('USAGE', `option ${option}: the name of the file is empty`, {
-      hint: "Write @FILE, @- for stdin, or '\\@' for a value that begins with @",
+    throw new AppError('USAGE', `${labelOf(option)}: the name of the file is empty`, {
+      hint: isOption(option)
+        ? "Write @FILE, @- for stdin, or '\\@' for a value that begins with @"
+        : 'Name a file, or write - for stdin',
     });
   }
   const chunks: Buffer[] = [];
@@ -94,7 +96,7 @@ function readBounded(option: string, path: string, stdinFd: number): Buffer {
     throw unreadable(option, path, error);
   }
   if (total > MAX_FILE_BYTES) {
-    throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} is larger than 1 MiB`, {
+    throw new AppError('VALIDATION', `${labelOf(option)}: ${nameOf(path)} is larger than 1 MiB`, {
       details: { option, file: path },
     });
   }
@@ -114,7 +116,7 @@ function unreadable(option: string, path: string, error: unknown): AppError {
   const reason = (code && ownValue(REASONS, code)) ?? code ?? 'unknown reason';
   return new AppError(
     'FILE_UNREADABLE',
-    `option ${option}: ${nameOf(path)} cannot be read: ${reason}`,
+    `${labelOf(option)}: ${nameOf(path)} cannot be read: ${reason}`,
     {
       hint: 'Check the name and the permissions of the file',
       details: { option, file: path },
@@ -128,9 +130,18 @@ function decodeUtf8(option: string, path: string, bytes: Buffer): string {
   // Parameters become environment variables, which cannot contain NUL.
   const refusal = problem ?? (bytes.includes(0) ? 'contains a NUL character' : undefined);
   if (refusal === undefined) return bytes.toString();
-  throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} ${refusal}`, {
+  throw new AppError('VALIDATION', `${labelOf(option)}: ${nameOf(path)} ${refusal}`, {
     details: { option, file: path },
   });
+}
+
+/** Files are also named by arguments, such as `FILE`. */
+function isOption(option: string): boolean {
+  return option.startsWith('-');
+}
+
+function labelOf(option: string): string {
+  return isOption(option) ? `option ${option}` : option;
 }
 
 function nameOf(path: string): string {

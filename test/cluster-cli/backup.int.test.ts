@@ -143,3 +143,49 @@ test('import takes a name or --all, and refuses both and neither', async () => {
     assert.equal((await backup('import', ...args)).status, 2);
   assert.deepEqual(daemon.submitted, []);
 });
+
+test('import --all refuses an empty directory name, which an unset variable gives', async () => {
+  const { status, stderr } = await backup('import', '--all', '');
+  assert.deepEqual([status, daemon.submitted.length], [2, 0]);
+  assert.match(stderr, /option --all: the name of the directory is empty/);
+});
+
+test('import --all shows texts of exports on one line and without escape sequences', async (t) => {
+  t.after(() => void daemon.exports.splice(0));
+  const common = { createdAtMs: 0, osType: 'noop', sizeBytes: 1, problem: null, losses: [] };
+  daemon.exports.splice(
+    ...[0, Infinity],
+    { ...common, name: 'a', path: '/srv/x/a', instance: 'web1', losses: ['NIC \u001b[2J\nok'] },
+    { ...common, name: 'b', path: '/srv/x/b\nerror', instance: null, problem: '\u001b[2J\nok' },
+  );
+  const { stderr } = await backup('import', '--all', '/srv/x', '--dry-run');
+  assert.ok(!stderr.includes('\u001b'), stderr);
+  assert.match(stderr, /^ {2}lost: NIC {2}?ok$/m);
+  assert.match(stderr, /^warning: \/srv\/x\/b error: +ok$/m);
+});
+
+test('import --all names the exports that an interrupt leaves out', async (t) => {
+  const before = daemon.refuse;
+  t.after(() => {
+    daemon.refuse = before;
+    daemon.exports.splice(0);
+    daemon.submitted.splice(0);
+  });
+  const common = { createdAtMs: 0, osType: 'noop', sizeBytes: 1, problem: null, losses: [] };
+  daemon.exports.splice(0);
+  for (const name of ['web1', 'web2', 'web3'])
+    daemon.exports.push({ ...common, name, path: `/srv/x/${name}`, instance: name });
+  const listening: (() => void)[] = [];
+  daemon.refuse = () => {
+    listening[0]?.();
+    return null;
+  };
+  const { status, stderr } = await runInProcess(
+    'gnt-backup',
+    ['import', '--all', '/srv/x', '--submit'],
+    { root: daemon.root, onStart: (interrupt) => void listening.push(interrupt) },
+  );
+  assert.equal(status, 130);
+  assert.match(stderr, /^not imported: web2, web3$/m);
+  assert.equal(daemon.submitted.length, 1);
+});

@@ -107,3 +107,53 @@ test('batch-create continues after a failed job, and ends with status 1', async 
   assert.match(stderr, /^warning: web1: that is why \(SCRIPT_FAILED\)$/m);
   assert.match(stderr, /^error\[COMMAND_FAILED\]: 1 of 2 instance\(s\) could not be created$/m);
 });
+
+test('batch-create accepts a byte order mark, and names the line of a JSON error', async () => {
+  const { status } = await create(`\uFEFF${JSON.stringify([entry('web1')])}`, '--dry-run');
+  assert.equal(status, 0);
+  const broken = await create('[\n{"osparams_secret": {"key": "hush-hush"}\n', '--dry-run');
+  assert.match(broken.stderr, /^error\[VALIDATION\]: stdin: not valid JSON \(line \d\)$/m);
+  assert.doesNotMatch(broken.stderr, /hush/);
+});
+
+test('batch-create shows the first problems of a file with thousands', async () => {
+  const many = await create([
+    ...[{}, {}, { instance_name: 'x'.repeat(100_000) }],
+    ...Array.from({ length: 5000 }, () => ({})),
+  ]);
+  assert.equal(many.status, 2);
+  assert.ok(many.stderr.length < 12_000, String(many.stderr.length));
+  assert.match(many.stderr, /entry 1: instance_name: is missing;.* \d+ more problem\(s\)$/m);
+  assert.doesNotMatch(many.stderr, /the same as/);
+  daemon.dryRuns.splice(0);
+});
+
+test('batch-create calls its file an argument, not an option', async () => {
+  const { stderr } = await runInProcess('gnt-instance', ['batch-create', '/none'], {
+    root: daemon.root,
+  });
+  assert.match(stderr, /^error\[FILE_UNREADABLE\]: batch-create: \/none cannot be read/);
+});
+
+test('batch-create tells which jobs continue after an interrupt between two submissions', async (t) => {
+  const before = daemon.refuse;
+  t.after(() => (daemon.refuse = before));
+  const listening: (() => void)[] = [];
+  daemon.refuse = (opcode, isDryRun) => {
+    if ('name' in opcode && opcode.name === 'web1' && !isDryRun) listening[0]?.();
+    return null;
+  };
+  const { status, stderr } = await runInProcess('gnt-instance', ['batch-create', '-'], {
+    root: daemon.root,
+    input: JSON.stringify(['web1', 'web2', 'web3'].map(entry)),
+    onStart: (interrupt) => void listening.push(interrupt),
+  });
+  assert.equal(status, 130);
+  assert.match(stderr, /^these jobs continue: \d+\nnot submitted: web2, web3$/m);
+  assert.equal(daemon.submitted.length, 1);
+});
+
+test('batch-create prints the ids first for --print-jobid', async () => {
+  const { stdout } = await create([entry('web1'), entry('web2')], '--print-jobid');
+  assert.match(stdout, /^\d+\n\d+\n$/);
+});

@@ -7,7 +7,7 @@ import { sampleInstance } from './support/samples.ts';
 let daemon: DaemonStandIn;
 before(async () => {
   daemon = await startDaemonStandIn();
-  daemon.cluster = { ...daemon.cluster, tags: ['a', 'b'] };
+  daemon.cluster = { ...daemon.cluster, tags: ['b', 'a'] };
   daemon.instances.push(sampleInstance({ name: 'web1' }));
 });
 after(() => daemon.close());
@@ -30,6 +30,8 @@ test('gnt-debug delay submits a delay in seconds, and refuses other words', asyn
   assert.deepEqual({ ...daemon.submitted.pop() }, { opcode: 'TEST_DELAY', durationS: 0.25 });
   for (const words of ['-1', '1e3', '1 h', '86401'])
     assert.equal((await gnt('gnt-debug', 'delay', '--', words)).status, 2, words);
+  const tooLong = await gnt('gnt-debug', 'delay', '86401');
+  assert.match(tooLong.stderr, /^error\[USAGE\]: '86401' is more than one day$/m);
   assert.deepEqual(daemon.submitted, []);
 });
 

@@ -144,3 +144,14 @@ test('a full disk behind what is printed is an error by its name', async () => {
     closeSync(full);
   }
 });
+
+test('help of an unknown or absent command is refused as the command is', async () => {
+  const help = (word: string) =>
+    runInProcess('gnt-instance', ['help', word], { root: '/nonexistent' });
+  assert.match(
+    (await help('moidfy')).stderr,
+    /unknown command 'moidfy'\nhint: Did you mean modify/,
+  );
+  assert.match((await help('replace-disks')).stderr, /^error\[COMMAND_ABSENT\]/);
+  assert.equal((await help('modify')).status, 0);
+});

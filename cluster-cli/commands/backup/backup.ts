@@ -47,6 +47,11 @@ export async function runImports(
   options: ImportOptions & { readonly all?: string },
 ): Promise<void> {
   const { all, ...others } = options;
+  // The directory of an unset variable would be the current directory.
+  if (all === '')
+    throw new AppError('USAGE', 'option --all: the name of the directory is empty', {
+      hint: 'gnt-backup import --all /srv/ganeti/export',
+    });
   if (all !== undefined && name === undefined && others.srcDir === undefined)
     await (await import('./import-all.ts')).runImportAll(context, resolve(all), others);
   else if (name !== undefined && all === undefined) await runImport(context, name, others);

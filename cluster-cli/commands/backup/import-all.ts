@@ -1,6 +1,8 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { CommandFailure } from '../../failures/failure.ts';
+import { sanitizeLine } from '../../render/sanitize.ts';
 import type { Context } from '../../terminal/context.ts';
+import { holdInterrupt, nameSome } from '../between-jobs.ts';
 import { composeAdd } from '../instance/add.ts';
 import { submitAndWatch } from '../submit.ts';
 import type { ImportOptions } from './backup.ts';
@@ -32,15 +34,26 @@ export async function runImportAll(
   // stdout is for the list of --json.
   const noting = { ...context, print: context.note };
   const all: Imported[] = [];
-  for (const { path, instance: name, losses, problem } of exports) {
-    context.note(`${name ?? path}: from ${path}`);
-    for (const loss of losses) context.note(`  lost: ${loss}`);
-    const error =
-      name === null
-        ? problem
-        : await failureOf(() => importOne(noting, name, { ...options, srcDir: path }));
-    if (error !== null) context.warn(`${name ?? path}: ${error}`);
-    all.push({ path, name, losses, error });
+  let begun = 0;
+  using between = holdInterrupt(context);
+  try {
+    for (const { path, instance: name, losses, problem } of exports) {
+      between.throwIfInterrupted();
+      begun += 1;
+      const shown = sanitizeLine(name ?? path);
+      context.note(`${shown}: from ${sanitizeLine(path)}`);
+      for (const loss of losses) context.note(`  lost: ${sanitizeLine(loss)}`);
+      const error =
+        name === null
+          ? problem
+          : await failureOf(() => importOne(noting, name, { ...options, srcDir: path }));
+      if (error !== null) context.warn(`${shown}: ${sanitizeLine(error)}`);
+      all.push({ path, name, losses, error });
+    }
+  } catch (error) {
+    const rest = exports.slice(begun).map(({ instance, path }) => instance ?? path);
+    if (rest.length > 0) context.note(`not imported: ${sanitizeLine(nameSome(rest))}`);
+    throw error;
   }
   if (json) context.print(JSON.stringify(all, null, 2));
   const failed = all.filter(({ error }) => error !== null);

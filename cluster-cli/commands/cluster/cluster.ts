@@ -105,7 +105,7 @@ export async function runClusterTags(
 export async function runClusterListTags(context: Context): Promise<void> {
   const client = await context.client();
   const { tags = [] } = await client.ask('GET /v1/cluster');
-  for (const tag of tags) context.print(tag);
+  for (const tag of tags.toSorted()) context.print(tag);
 }
 
 /** @param current as shown, without a password */

@@ -1,11 +1,15 @@
 import { spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { resolve } from 'node:path';
-import { type Readable, Transform, type Writable } from 'node:stream';
+import { type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { nodeName } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { formatBytes } from '../../render/format.ts';
 import type { Context } from '../../terminal/context.ts';
+import { holdInterrupt, nameSome } from '../between-jobs.ts';
 import { orNotInstalled, sshOption } from '../instance/ssh.ts';
 import { nodeNotFound } from '../node/node.ts';
 
@@ -16,13 +20,17 @@ export interface CommandOptions extends NodeOptions {
   readonly failureOnly?: boolean;
 }
 
-/** ssh's own status for a failed connection. */
-const NO_CONNECTION = 255;
+/** Output of a command that is kept in memory until its end is known. */
+const MAX_KEPT_BYTES = MIB;
+const MAX_KEPT_CHUNKS = 4096;
 /** Never asks, and accepts only known host keys. The user's configuration of ssh applies. */
 const SSH_OPTIONS = [
   ...sshOption('BatchMode', 'yes'),
   ...sshOption('StrictHostKeyChecking', 'yes'),
   ...sshOption('ConnectTimeout', '10'),
+  // A node that stops during the command fails after three unanswered messages.
+  ...sshOption('ServerAliveInterval', '15'),
+  ...sshOption('ServerAliveCountMax', '3'),
   ...sshOption('User', 'root'),
   ...sshOption('ForwardAgent', 'no'),
   ...sshOption('ForwardX11', 'no'),
@@ -103,9 +111,20 @@ async function onEach(
     );
   if (targets.length === 0) context.note('there is no other node');
   const failed: string[] = [];
-  for (const { flags, ...target } of targets) {
-    if (flags.offline) context.note(`${target.name}: left out, because it is marked offline`);
-    else if ((await act(checkName(target))) !== 0) failed.push(target.name);
+  using between = holdInterrupt(context);
+  for (const [at, { flags, ...target }] of targets.entries()) {
+    if (flags.offline) {
+      context.note(`${target.name}: left out, because it is marked offline`);
+      continue;
+    }
+    try {
+      if ((await act(checkName(target))) !== 0) failed.push(target.name);
+      between.throwIfInterrupted();
+    } catch (error) {
+      const rest = targets.slice(at + 1).map(({ name }) => name);
+      if (rest.length > 0) context.note(`not reached: ${nameSome(rest)}`);
+      throw error;
+    }
   }
   if (failed.length === 0) return;
   throw new AppError(
@@ -129,38 +148,77 @@ interface Running {
   readonly failureOnly: boolean;
 }
 
-/** Runs a program without stdin, and prints its output with a prefix. @returns its exit status */
+/**
+ * Runs a program without stdin, and prints its output with a prefix.
+ * @returns its exit status, or as a shell does 128 and the number of the signal that ended it
+ * @throws AppError INTERRUPTED at once, even if children of the program keep its output open
+ */
 async function runPrefixed(context: Context, running: Running): Promise<number> {
   const { program, args, prefix, failureOnly } = running;
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const left = new AbortController();
   const release = context.interrupts.take(() => {
     child.kill('SIGTERM');
-    interrupted = true;
+    left.abort(new AppError('INTERRUPTED', `interrupted; ${prefix}the program may continue`));
   });
-  let interrupted = false;
-  const kept: (readonly [Writable, Buffer])[] = [];
-  const show = (from: Readable, to: Writable): Promise<void> => {
-    const lines = from.pipe(prefixLines(prefix));
-    if (!failureOnly) return pipeline(lines, to, { end: false });
-    lines.on('data', (chunk: Buffer) => kept.push([to, chunk]));
-    return new Promise((done) => lines.once('end', done));
-  };
+  const kept = keepLast();
+  const show = (from: Readable, to: Writable): Promise<void> =>
+    pipeline(from, prefixLines(prefix), failureOnly ? kept.writable(to) : to, {
+      end: failureOnly,
+      signal: left.signal,
+    });
   try {
-    const status = new Promise<number>((done, reject) => {
+    const ended = new Promise<number>((done, reject) => {
       child.once('error', (error) => reject(orNotInstalled(error, program)));
-      child.once('close', (code) => done(code ?? NO_CONNECTION));
+      child.once('close', (code, signal) => done(code ?? statusOfSignal(signal)));
     });
     const { stdout, stderr } = context.terminal;
-    await Promise.all([status, show(child.stdout, stdout), show(child.stderr, stderr)]);
-    if (interrupted) throw new AppError('INTERRUPTED', 'interrupted');
-    if ((await status) !== 0) {
-      for (const [to, chunk] of kept) to.write(chunk);
-      context.note(`${prefix}exit status ${await status}`);
+    const [status] = await Promise.all([
+      ended,
+      show(child.stdout, stdout),
+      show(child.stderr, stderr),
+    ]);
+    if (status !== 0) {
+      if (kept.lostBytes() > 0)
+        context.note(`${prefix}left out ${formatBytes(kept.lostBytes())} of earlier output`);
+      for (const [to, chunk] of kept.chunks) to.write(chunk);
+      context.note(`${prefix}exit status ${status}`);
     }
-    return await status;
+    return status;
+  } catch (error) {
+    left.signal.throwIfAborted();
+    throw error;
   } finally {
     release();
   }
+}
+
+function statusOfSignal(signal: NodeJS.Signals | null): number {
+  return 128 + (signal === null ? 0 : constants.signals[signal]);
+}
+
+/** Keeps the last part of the output of one command, in order. */
+function keepLast() {
+  const chunks: (readonly [Writable, Buffer])[] = [];
+  let bytes = 0;
+  let lost = 0;
+  return {
+    chunks: chunks as readonly (readonly [Writable, Buffer])[],
+    lostBytes: () => lost,
+    writable: (to: Writable): Writable =>
+      new Writable({
+        write(chunk: Buffer, _encoding, done) {
+          chunks.push([to, chunk]);
+          bytes += chunk.length;
+          while (bytes > MAX_KEPT_BYTES || chunks.length > MAX_KEPT_CHUNKS) {
+            const length = chunks.shift()?.[1].length ?? 0;
+            bytes -= length;
+            lost += length;
+          }
+          done();
+        },
+      }),
+  };
 }
 
 /** Puts a prefix before each line, and ends the last line. */

@@ -1,3 +1,4 @@
+import { MAX_DELAY_S } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
@@ -8,7 +9,12 @@ export async function runDelay(
   seconds: string,
   options: SubmitOptions,
 ): Promise<void> {
-  if (!/^\d{1,6}(\.\d{1,3})?$/.test(seconds))
+  const isNumber = /^\d{1,6}(\.\d{1,3})?$/.test(seconds);
+  if (isNumber && Number(seconds) > MAX_DELAY_S)
+    throw new AppError('USAGE', `'${seconds}' is more than one day`, {
+      hint: `gnt-debug delay ${MAX_DELAY_S}`,
+    });
+  if (!isNumber)
     throw new AppError('USAGE', `'${seconds}' is not a number of seconds`, {
       hint: 'gnt-debug delay 0.5',
     });

@@ -3,11 +3,12 @@ import { ganetiCreate, planCreate } from '#shared/contract/ganeti-create.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { type Opcode, opcode as opcodeSchema } from '#shared/contract/opcode.ts';
 import { findUnusable } from '#shared/contract/unusable-text.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import { CommandFailure } from '../../failures/failure.ts';
 import { watchJob } from '../../progress/watch.ts';
 import type { Context } from '../../terminal/context.ts';
+import { holdInterrupt, nameSome } from '../between-jobs.ts';
 import type { SubmitOptions } from '../submit.ts';
 
 /** Ganeti's names of fields, if they differ by more than case. */
@@ -23,6 +24,11 @@ const GANETI_NAMES: Readonly<Record<string, string>> = {
   safeInstall: 'enable_safe_install',
   bootEnv: 'bootenv',
 };
+
+/** A file of 1 MiB can have a hundred thousand entries. */
+const MAX_PROBLEMS = 20;
+const MAX_PROBLEM_LENGTH = 500;
+const MAX_NAME_LENGTH = 63;
 
 interface Entry {
   /** `instances.json: entry 2 (web2)`. */
@@ -49,12 +55,19 @@ export async function runBatchCreate(
     context.note(`${entries.length} instance(s) would be created; nothing was changed`);
     return;
   }
-  const jobs = await submitAll(context, entries);
-  if (options.submit) {
-    if (options.json) context.print(JSON.stringify(jobs));
-    else context.print(`Submitted jobs ${jobs.map(({ id }) => id ?? 'none').join(', ')}`);
+  const jobs: Submitted[] = [];
+  const watched: (JobRecord | null)[] = [];
+  try {
+    await submitAll(context, entries, jobs, options);
+    if (options.submit) {
+      if (options.json) context.print(JSON.stringify(jobs));
+      else context.print(`Submitted jobs ${jobs.map(({ id }) => id ?? 'none').join(', ')}`);
+    } else await watchAll(context, jobs, watched, options);
+  } catch (error) {
+    noteRest(context, entries.slice(jobs.length), jobs.slice(watched.length));
+    throw error;
   }
-  const ended = options.submit ? jobs : await watchAll(context, jobs, options);
+  const ended = options.submit ? jobs : watched;
   if (options.json && !options.submit) context.print(JSON.stringify(ended, null, 2));
   const failed = ended.filter((job) => job === null || job.id === null).length;
   if (failed > 0)
@@ -66,24 +79,39 @@ export async function runBatchCreate(
   if (!options.submit) context.note(`${entries.length} instance(s) created`);
 }
 
+/** Reports the rest after an interrupt or the loss of the daemon. */
+function noteRest(
+  context: Context,
+  unsent: readonly Entry[],
+  unwatched: readonly Submitted[],
+): void {
+  const ids = unwatched.flatMap(({ id }) => (id === null ? [] : [String(id)]));
+  if (ids.length > 0) context.note(`these jobs continue: ${nameSome(ids)}`);
+  const names = unsent.map(({ opcode }) => opcode.name);
+  if (names.length > 0) context.note(`not submitted: ${nameSome(names)}`);
+}
+
 /** @throws AppError VALIDATION that names file, entry and key */
 export function readEntries(file: string, text: string): readonly Entry[] {
   const invalid = (problems: readonly string[]): AppError =>
-    new AppError('VALIDATION', problems.join('; '), {
+    new AppError('VALIDATION', listProblems(problems).join('; '), {
       hint: 'No instance was created. See the example of gnt-instance batch-create --help',
     });
-  const list = z.looseObject({}).array().min(1).safeParse(parse(text));
+  const json = parse(text);
+  if ('problem' in json) throw invalid([`${file}: ${json.problem}`]);
+  const list = z.looseObject({}).array().min(1).safeParse(json.value);
   if (!list.success)
     throw invalid([`${file}: expected a JSON list with at least one object per instance`]);
   const problems: string[] = [];
   const names = new Map<unknown, number>();
   const entries = list.data.flatMap((given, at): readonly Entry[] => {
     const name = given['instance_name'];
-    const place = `${file}: entry ${at + 1}${typeof name === 'string' ? ` (${name})` : ''}`;
+    const shown = typeof name === 'string' ? ` (${name.slice(0, MAX_NAME_LENGTH)})` : '';
+    const place = `${file}: entry ${at + 1}${shown}`;
     const former = names.get(name);
     if (former !== undefined)
       problems.push(`${place}: instance_name: the same as in entry ${former}`);
-    names.set(name, at + 1);
+    if (typeof name === 'string') names.set(name, at + 1);
     const parsed = parseEntry(given);
     if (Array.isArray(parsed)) {
       problems.push(...parsed.map((problem) => `${place}: ${problem}`));
@@ -95,11 +123,23 @@ export function readEntries(file: string, text: string): readonly Entry[] {
   return entries;
 }
 
-function parse(text: string): unknown {
+/** Returns the first problems, each with a bounded length. */
+function listProblems(problems: readonly string[]): readonly string[] {
+  const more = problems.length - MAX_PROBLEMS;
+  return [
+    ...problems.slice(0, MAX_PROBLEMS).map((problem) => problem.slice(0, MAX_PROBLEM_LENGTH)),
+    ...(more > 0 ? [`${more} more problem(s)`] : []),
+  ];
+}
+
+/** Parses JSON, also after a byte order mark, as RFC 8259 section 8.1 permits. */
+function parse(text: string): { readonly value: unknown } | { readonly problem: string } {
   try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+    return { value: JSON.parse(text.replace(/^\uFEFF/, '')) };
+  } catch (error) {
+    // The message of the parser quotes the text, which may be a secret.
+    const [, line] = /\(line (\d+) column \d+\)$/.exec(messageOf(error)) ?? [];
+    return { problem: `not valid JSON${line === undefined ? '' : ` (line ${line})`}` };
   }
 }
 
@@ -115,7 +155,9 @@ function parseEntry(given: unknown): Entry['opcode'] | string[] {
   return parsed.data;
 }
 
-function describe({ path, message }: z.core.$ZodIssue): string {
+function describe({ path, ...issue }: z.core.$ZodIssue): string {
+  const isMissing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
+  const message = isMissing ? 'is missing' : issue.message;
   const keys = path.map((key) =>
     typeof key === 'string' ? (ownValue(GANETI_NAMES, key) ?? toSnakeCase(key)) : String(key),
   );
@@ -142,7 +184,7 @@ async function requireAccepted(context: Context, entries: readonly Entry[]): Pro
     }
   }
   if (problems.length === 0) return;
-  for (const problem of problems) context.note(problem);
+  for (const problem of listProblems(problems)) context.note(problem);
   throw new AppError(
     'VALIDATION',
     `${problems.length} of ${entries.length} entries are refused; no instance was created`,
@@ -156,33 +198,43 @@ interface Submitted {
   readonly id: number | null;
 }
 
+/** @param jobs gets each submitted job */
 async function submitAll(
   context: Context,
   entries: readonly Entry[],
-): Promise<readonly Submitted[]> {
+  jobs: Submitted[],
+  { printJobid }: SubmitOptions,
+): Promise<void> {
   const client = await context.client();
-  const jobs: Submitted[] = [];
+  using between = holdInterrupt(context);
   for (const { place, opcode } of entries) {
+    between.throwIfInterrupted();
     const { name } = opcode;
     try {
       const answer = await client.ask('POST /v1/jobs', { body: opcode });
-      jobs.push({ name, id: 'id' in answer ? answer.id : null });
+      const id = 'id' in answer ? answer.id : null;
+      jobs.push({ name, id });
+      if (printJobid && id !== null) context.print(String(id));
     } catch (error) {
       context.warn(`${place}: ${refusalOf(error)}`);
       jobs.push({ name, id: null });
     }
   }
-  return jobs;
 }
 
-/** Follows the jobs one after another. A failure does not end it. @returns null for a failed job */
+/**
+ * Follows the jobs one after another. A failed job does not end the function.
+ * @param ended gets each ended job; null for a failed one
+ */
 async function watchAll(
   context: Context,
   jobs: readonly Submitted[],
+  ended: (JobRecord | null)[],
   { json }: SubmitOptions,
-): Promise<readonly (JobRecord | null)[]> {
-  const ended: (JobRecord | null)[] = [];
+): Promise<void> {
+  using between = holdInterrupt(context);
   for (const { name, id } of jobs) {
+    between.throwIfInterrupted();
     try {
       ended.push(id === null ? null : await watchJob(context, id, { json }));
     } catch (error) {
@@ -190,7 +242,6 @@ async function watchAll(
       ended.push(null);
     }
   }
-  return ended;
 }
 
 /** @throws the error itself if it is no refusal or failure of one instance */

@@ -2,6 +2,7 @@ import type { InstanceSummary } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { CommandFailure } from '../../failures/failure.ts';
 import type { Context } from '../../terminal/context.ts';
+import { holdInterrupt, nameSome } from '../between-jobs.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch } from '../submit.ts';
 
@@ -103,13 +104,19 @@ async function sendAll(
     options,
   );
   const failed: There[] = [];
-  for (const one of there) {
+  using between = holdInterrupt(context);
+  for (const [at, one] of there.entries()) {
     const { name, running } = one;
     const opcode = given ?? (running === null ? 'INSTANCE_MOVE' : 'INSTANCE_MIGRATE');
     try {
       await submitAndWatch(context, { opcode, name }, options);
+      between.throwIfInterrupted();
     } catch (error) {
-      if (!(error instanceof CommandFailure) || error.code === 'INTERRUPTED') throw error;
+      if (!(error instanceof CommandFailure) || error.code === 'INTERRUPTED') {
+        const rest = there.slice(at + 1).map((other) => other.name);
+        if (rest.length > 0) context.note(`not moved: ${nameSome(rest)}`);
+        throw error;
+      }
       context.warn(`${name}: ${error.message}`);
       failed.push(one);
     }

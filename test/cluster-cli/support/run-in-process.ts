@@ -11,6 +11,8 @@ export interface InProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Receives all output so far, and a function that acts as SIGINT does. */
   readonly onOutput?: (text: string, interrupt: () => void) => void;
+  /** Receives a function that acts as SIGINT does. */
+  readonly onStart?: (interrupt: () => void) => void;
 }
 
 /**
@@ -20,11 +22,12 @@ export interface InProcessOptions {
 export async function runInProcess(
   program: string,
   args: readonly string[],
-  { root, input = '', env = {}, onOutput }: InProcessOptions,
+  { root, input = '', env = {}, onOutput, onStart }: InProcessOptions,
 ): Promise<ProgramEnd> {
   const stdinFd = openWith(input);
   const interrupts: (() => void)[] = [];
   const interrupt = (): void => interrupts.forEach((listener) => listener());
+  onStart?.(interrupt);
   const out: Buffer[] = [];
   const err: Buffer[] = [];
   const collect = (chunks: Buffer[]): Writable =>

@@ -1,0 +1,35 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../terminal/context.ts';
+
+/** Names in one message. */
+const MAX_NAMED = 20;
+
+export interface BetweenJobs extends Disposable {
+  /** @throws AppError INTERRUPTED */
+  throwIfInterrupted(): void;
+}
+
+/**
+ * Holds the first interrupt until the next job would begin, so that a command with several jobs can
+ * report the rest. A second interrupt ends the command at once.
+ */
+export function holdInterrupt({ interrupts }: Pick<Context, 'interrupts'>): BetweenJobs {
+  let isInterrupted = false;
+  const release = interrupts.take(() => {
+    isInterrupted = true;
+    release();
+  });
+  return {
+    throwIfInterrupted() {
+      if (isInterrupted) throw new AppError('INTERRUPTED', 'interrupted');
+    },
+    [Symbol.dispose]: release,
+  };
+}
+
+/** Returns `a, b and 480 more`. */
+export function nameSome(names: readonly string[]): string {
+  const more = names.length - MAX_NAMED;
+  const named = names.slice(0, MAX_NAMED).join(', ');
+  return more > 0 ? `${named} and ${more} more` : named;
+}
