@@ -1,4 +1,5 @@
 import { CUSTOMIZE_PARAM } from '#shared/contract/boot-env.ts';
+import { isReservedTag } from '#shared/contract/identity.ts';
 import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import {
@@ -12,7 +13,6 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { type Excess, findExcess } from './bound-parameters.ts';
 import { claimAfter, claimOfNew } from './claim-quota.ts';
 import type { RefuseOverQuota } from './refuse-over-quota.ts';
-import { isReservedTag } from '../instances/identity/claims.ts';
 import { namesInstance, traitsOf } from '../jobs/opcode-traits.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 

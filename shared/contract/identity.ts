@@ -36,6 +36,11 @@ export const issuer = z
     error: 'not an https URL without user, query, fragment and final slash',
   });
 
+/** Tells whether a tag may grant permissions here, so that only administrators set it. */
+export function isReservedTag(tag: string): boolean {
+  return tag.startsWith('gnt:');
+}
+
 /** `tagged`: instances with the tag `gnt:identity` or `gnt:identity=AUDIENCE`. */
 export const identityPolicy = z.enum(['no', 'yes', 'tagged']);
 

@@ -1,4 +1,4 @@
-import { isReservedTag } from '../identity/claims.ts';
+import { isReservedTag } from '#shared/contract/identity.ts';
 import type { ExportRecord } from './export-record.ts';
 import { parseIni } from './ini.ts';
 

@@ -3,19 +3,13 @@ import { namesOfIdentity, type TokenRequest } from '#shared/contract/identity.ts
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 
-/** Tags with this beginning grant permissions here, so only administrators set them. */
-const RESERVED = 'gnt:';
-/** The tag of the policy `tagged`. */
-export const IDENTITY_TAG = `${RESERVED}identity`;
+/** The tag of the policy `tagged`; a reserved one. */
+export const IDENTITY_TAG = 'gnt:identity';
 /** Characters of all tags in a token, which has to fit into a header. */
 const MAX_TAG_CHARACTERS = 2048;
 
 /** Audiences for which an instance may get tokens; null: all. */
 type Permission = { readonly audiences: readonly string[] | null } | { readonly refusal: string };
-
-export function isReservedTag(tag: string): boolean {
-  return tag.startsWith(RESERVED);
-}
 
 /**
  * Decides whether an instance has an identity. Tags `gnt:identity=AUDIENCE` limit its audiences
