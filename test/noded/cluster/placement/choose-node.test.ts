@@ -181,3 +181,65 @@ test('disks in ZFS volumes go where a pool has room for them, and not by a volum
     'needs 10.0 GiB of ZFS volumes, 8.0 GiB free',
   ]);
 });
+
+const SMALL = { memoryMiB: 0, vcpus: 0, diskBytes: 0, tags: [] };
+const HUGE = { ...ROOM, memoryMiB: 65_536, memoryFreeMiB: 65_536 };
+const FILLED = { ...HUGE, diskBytes: 1000 * GIB, diskFreeBytes: 1000 * GIB };
+const VOLUMES = { volumes: { sizeBytes: 9 * GIB, freeBytes: 3 * GIB } };
+/** The largest value of a resource that fits on a node. */
+for (const [what, room, taken, key, most] of [
+  ['a sixteenth of a small memory', ROOM, [], 'memoryMiB', 15_360],
+  ['1 GiB of a large memory', HUGE, [], 'memoryMiB', 64_512],
+  ['memory of other programs', { ...HUGE, memoryFreeMiB: 2048 }, [], 'memoryMiB', 1024],
+  ['memory of instances', HUGE, [share({ memoryMiB: 64_000 })], 'memoryMiB', 512],
+  ['four vcpus for each processor', ROOM, [], 'vcpus', 16],
+  ['vcpus of instances', ROOM, [share({ vcpus: 13 })], 'vcpus', 3],
+  ['5 GiB of a large disk', FILLED, [], 'diskBytes', 995 * GIB],
+  [
+    'a twentieth of a small disk',
+    { ...ROOM, diskBytes: 20 * GIB, diskFreeBytes: 20 * GIB },
+    ...([[], 'diskBytes', 19 * GIB] as const),
+  ],
+  ['the room of the volume group', { ...ROOM, ...VOLUMES }, [], 'volumeBytes', 3 * GIB],
+  [
+    'reserved volumes',
+    { ...ROOM, ...VOLUMES },
+    ...([[share({ volumeBytes: GIB })], 'volumeBytes', 2 * GIB] as const),
+  ],
+] as const) {
+  test(`an instance fits up to the limit: ${what}`, () => {
+    const against = (value: number): readonly string[] =>
+      judgeNode(node('node1', { room, taken: [...taken] }), { ...SMALL, [key]: value }, []);
+    assert.deepEqual(against(most), []);
+    assert.equal(against(most + 1).length, 1);
+  });
+}
+
+for (const [what, nodes, expected] of [
+  ['with fewer instances', [[share(SMALL), share(SMALL)], [share(SMALL)]], 'node1'],
+  ['that was asked', [[], []], 'node1'],
+  ['with more memory left', [[], [share({ ...SMALL, memoryMiB: 4096 })]], 'node0'],
+  ['with more vcpus left', [[], [share({ ...SMALL, vcpus: 15 })]], 'node0'],
+  ['with more disk left', [[], [share({ ...SMALL, diskBytes: 80 * GIB })]], 'node0'],
+] as const) {
+  test(`of two nodes the one ${what} is chosen`, () => {
+    const candidates = nodes.map((taken, at) => node(`node${at}`, { taken: [...taken] }));
+    assert.equal(choose(candidates).node, expected);
+    assert.equal(choose(candidates.toReversed()).node, expected);
+  });
+}
+
+test('each list of nodes is whole up to its limit, and counts the rest beyond it', () => {
+  const silent = (count: number): Choice =>
+    choose(
+      Array.from({ length: count }, (_, at) =>
+        node(`node${String(at).padStart(2, '0')}`, { room: null }),
+      ),
+    );
+  assert.equal(describeChoice(silent(14)).length, 15);
+  assert.equal(describeChoice(silent(14)).at(-1), 'not on node13: reports no free capacity');
+  assert.equal(describeChoice(silent(15)).length, 16);
+  assert.equal(describeChoice(silent(15)).at(-1), 'nor on 1 other node(s)');
+  assert.doesNotMatch(noNodeFits('web1', silent(16)).message, /more\)$/);
+  assert.match(noNodeFits('web1', silent(17)).message, /, and 1 more\)$/);
+});
