@@ -4,6 +4,7 @@ import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import type { SshInfo } from '#shared/contract/host-keys.ts';
 import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import type { InstanceInfo, InstallRecord, RunningBootEnv } from '#shared/contract/instance.ts';
+import type { Provenance } from '#shared/contract/provenance.ts';
 import { asItRuns } from '#shared/contract/settings-of-run.ts';
 import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -351,7 +352,22 @@ function describeInstall(install: InstallRecord): OutlineEntry {
             { key: 'error', value: `${install.error.code}: ${install.error.message}` },
             ...(install.error.hint === null ? [] : [{ key: 'hint', value: install.error.hint }]),
           ]),
+      ...(install.provenance ? [describeProvenance(install.provenance)] : []),
       { key: 'log', value: install.logFile, isMore: install.state === 'success' },
+    ],
+  };
+}
+
+function describeProvenance(provenance: Provenance): OutlineEntry {
+  const { imageChecksum, imageKey, osDigest, applianceDigest } = provenance;
+  return {
+    key: 'provenance',
+    isMore: true,
+    children: [
+      { key: 'image', value: imageChecksum },
+      { key: 'image signed by', value: imageKey },
+      { key: 'OS definition', value: osDigest },
+      { key: 'appliance', value: applianceDigest },
     ],
   };
 }

@@ -26,6 +26,7 @@ import { networkName } from './network.ts';
 import type { PlainKey } from './parameter-keys.ts';
 import { byKey, storedSettings } from './plain-settings.ts';
 import { profileNames } from './profile.ts';
+import { provenance } from './provenance.ts';
 import { nicNetwork } from './static-network.ts';
 
 const stageTiming = z.object({ stage: installStage, durationMs: z.number(), summary: z.string() });
@@ -46,6 +47,8 @@ export const installRecord = z.object({
     .nullable(),
   stages: z.array(stageTiming),
   logFile: z.string().nullable(),
+  /** Absent without a successful installation, for imports, and in older records. */
+  provenance: provenance.optional(),
 });
 export type InstallRecord = z.infer<typeof installRecord>;
 

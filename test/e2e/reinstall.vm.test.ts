@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { osInfo } from '#shared/contract/api.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
@@ -40,6 +42,18 @@ async function reinstall(...options: readonly string[]): Promise<ProgramResult> 
   return lab.run('gnt-instance', ['reinstall', '--force', '--no-start', ...options, NAME]);
 }
 
+/** Compares the provenance with the definition and the appliance of the node. */
+async function checkProvenance(): Promise<void> {
+  const definitions = await lab.run('gnt-os', ['info', '--json', 'hello']);
+  const manifest = await readFile(join(lab.paths.applianceDir, 'manifest.json'));
+  assert.deepEqual((await info()).install?.provenance, {
+    // A local file without checksum and signature is not verified.
+    ...{ imageChecksum: null, imageKey: null },
+    osDigest: osInfo.parse(JSON.parse(definitions.stdout)).trust.digest,
+    applianceDigest: `sha256:${createHash('sha256').update(manifest).digest('hex')}`,
+  });
+}
+
 test('leaves an instance as it was when a reinstallation turns out to be bad inside the appliance', async () => {
   const { root } = lab.paths;
   const path = (name: string): string => join(root, name);
@@ -47,6 +61,7 @@ test('leaves an instance as it was when a reinstallation turns out to be bad ins
   const add = ['add', '--no-start', '--os-image', image, '-o', 'hello', '-s', '32M', NAME];
   const added = await lab.run('gnt-instance', add);
   assert.equal(added.status, 0, added.stderr);
+  await checkProvenance();
   const snapshot = async (): Promise<unknown> => {
     const record = { ...(await info()), modifiedAtMs: 0, serialNo: 0 };
     return { record, disks: await digestDisks(lab, record.uuid) };

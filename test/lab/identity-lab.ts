@@ -30,12 +30,14 @@ export interface IdentityLab extends AsyncDisposable {
   readAudit(uuid: string): Promise<string>;
 }
 
+/** @param common the store of several nodes; closed at the end */
 export async function openIdentityLab(
   clock: Clock,
   instances: readonly InstanceRecord[],
+  common?: Store,
 ): Promise<IdentityLab> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-identity-'));
-  const store = createSqliteStore({ path: join(directory, 'store.sqlite'), clock });
+  const store = common ?? createSqliteStore({ path: join(directory, 'store.sqlite'), clock });
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
   const records = new Map(instances.map((instance) => [instance.uuid, instance]));

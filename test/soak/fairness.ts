@@ -11,9 +11,11 @@ import { silentLogger } from '#shared/log/log.ts';
 import { planBaseRules, planTapRules } from '../../noded/net/channel/nft-rules.ts';
 import { applyNftCommands } from '../../noded/net/channel/nft.ts';
 import { startContentServer } from '../../noded/net/metad-link/content-server.ts';
+import { openIdentityLab } from '../lab/identity-lab.ts';
 import { ChannelLab } from '../metad/support/channel-lab.ts';
 import type { Guest } from '../metad/support/channel-lab.ts';
 import { exampleView, installingView } from '../metad/support/view-fixture.ts';
+import { instanceRecord } from '../noded/support/records.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { watchMemory, watchNeighbour } from './observers.ts';
 import type { NeighbourReport } from './neighbour.ts';
@@ -72,6 +74,10 @@ export class FairnessLab implements AsyncDisposable {
     const image = join(lab.directory, 'image');
     await writeFile(image, '');
     await truncate(image, IMAGE_BYTES);
+    const uuidOf = (index: number): string => `00000000-1f3d-49e9-b2b7-00000000000${index}`;
+    const records = [0, 1].map((index) => instanceRecord({}, { uuid: uuidOf(index) }));
+    const signer = stack.use(await openIdentityLab(systemClock, records));
+    await signer.configure({ policy: 'yes' });
     const server = await startContentServer({
       socketPath: lab.contentSocket,
       gid: 65_534,
@@ -82,7 +88,7 @@ export class FairnessLab implements AsyncDisposable {
           Promise.resolve({ stream: Readable.from(endless()), sizeBytes: null }),
         findBootTree: async () => undefined,
         openMirror: async () => Promise.resolve(undefined),
-        issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
+        issueToken: signer.identities.issue,
         findService: async () => Promise.resolve(undefined),
       },
       logger: silentLogger,
@@ -101,7 +107,8 @@ export class FairnessLab implements AsyncDisposable {
       const make = index === 0 ? installingView : exampleView;
       const view = make({
         name: `guest${index}.example.com`,
-        uuid: `00000000-1f3d-49e9-b2b7-00000000000${index}`,
+        uuid: uuidOf(index),
+        identity: {},
         nics: [],
         channel,
         userData: Buffer.alloc(512 * 1024, 'user-data ').toString('base64'),

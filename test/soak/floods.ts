@@ -41,6 +41,14 @@ function onConnections(use: (socket: Socket) => void): Attacker {
   };
 }
 
+/** Asks for identity tokens of ever new audiences, each of which is a signature until the limit. */
+const askForTokens = onConnections((socket) => {
+  const ask = (): boolean =>
+    socket.write(get(`${PATH}/identity/token?audience=a${performance.now()}`));
+  socket.on('data', ask);
+  socket.on('connect', ask);
+});
+
 async function connectUntilCut(attack: Attack, use: (socket: Socket) => void): Promise<void> {
   const socket = connectFromGuest(attack.namespace);
   attack.count('connections');
@@ -129,6 +137,7 @@ export const FLOODS: Readonly<Record<string, Attacker>> = {
   waits: pour(get(`${PATH}/meta_data.json?wait_for_change=true`).repeat(16)),
   churn: pour(get(`${PATH}/read?wait=60`).repeat(17)),
   images: pour(get(`${PATH}/os/image`), false),
+  'identity-tokens': askForTokens,
   packages: pour(get(`${PATH}/os/package`).repeat(16), false),
   heads: pour(`HEAD ${PATH}/os/image HTTP/1.1\r\n${HOST}\r\n`.repeat(16)),
   events: pour(post(`${PATH}/install/events`, `[${'{},'.repeat(87_000)}{}]`)),

@@ -1,4 +1,4 @@
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import {
@@ -8,6 +8,7 @@ import {
 } from '#shared/contract/identity.ts';
 import { uuid } from '#shared/contract/primitives.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { writeDurably } from '#shared/files/durable.ts';
 import { formatTime } from '../../render/format.ts';
 import type { OutlineEntry } from '../../render/outline.ts';
 import type { Context } from '../../terminal/context.ts';
@@ -92,19 +93,29 @@ export async function runIdentity(
     });
   const client = await context.client();
   const { issuer, documents } = await client.ask('GET /v1/cluster/identity');
-  for (const [name, text] of Object.entries(documents)) {
-    const path = join(directory, name);
-    try {
-      await mkdir(dirname(path), { recursive: true });
-      // A verifier never reads half of a document.
-      await writeFile(`${path}.new`, text, { mode: 0o644 });
-      await rename(`${path}.new`, path);
-    } catch (error) {
-      throw new AppError('FILE_UNREADABLE', `${path}: ${messageOf(error)}`, { cause: error });
-    }
-    context.print(path);
+  // A web server reads them as another user.
+  const umask = process.umask(0o022);
+  try {
+    for (const [name, text] of Object.entries(documents))
+      context.print(await writeDocument(join(directory, name), text));
+  } finally {
+    process.umask(umask);
   }
   context.note(`serve this directory as ${issuer}`);
+}
+
+async function writeDocument(path: string, text: string): Promise<string> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    // A verifier never reads half of a document.
+    await writeDurably(path, text, { mode: 0o644 });
+    return path;
+  } catch (error) {
+    throw new AppError('FILE_UNREADABLE', `${path}: ${messageOf(error)}`, {
+      hint: 'Give a directory in which this user may write.',
+      cause: error,
+    });
+  }
 }
 
 /** Seconds in which verifiers read the new keys. */

@@ -1,16 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
+import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { tellableMessage } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { typeOfPublished } from '../../instances/identity/published.ts';
 import { ensureCertificate } from '../rapi/certificate.ts';
 import { listen } from '../rapi/listen.ts';
+import { networkOf } from '../rapi/login-limit.ts';
 import type { IdentityListenSettings } from './identity-settings.ts';
 
 /** Verifiers need no login, so their connections and time are bounded. */
-const MAX_CONNECTIONS = 64;
+const MAX_CONNECTIONS = 256;
+/** Of an IPv4 address or an IPv6 /64. A proxy in front of the node needs no more. */
+const MAX_NETWORK_CONNECTIONS = 16;
 const REQUEST_TIMEOUT_MS = 10_000;
+/** Node's default of 30 seconds would prolong the timeouts. */
+const CHECK_TIMEOUTS_MS = 1000;
 /** Time for which a request of any stranger is answered without reading the store. */
 const KEPT_MS = 1000;
 /** Seconds that verifiers keep a document; much shorter than the overlap of keys. */
@@ -45,10 +51,17 @@ export async function startIdentityServer(
     {
       ...{ key: pem, cert: pem, minVersion: 'TLSv1.2', handshakeTimeout: REQUEST_TIMEOUT_MS },
       ...{ headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
+      connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
     },
     (request, response) => void answer(request, response, loadKept, logger),
   );
   server.maxConnections = MAX_CONNECTIONS;
+  const slots = new InstanceSlots(MAX_NETWORK_CONNECTIONS);
+  server.on('connection', (socket) => {
+    const giveBack = slots.take(networkOf(socket.remoteAddress ?? ''));
+    if (giveBack === undefined) socket.destroy();
+    else socket.once('close', giveBack);
+  });
   const port = await listen(server, '--identity-listen', settings);
   logger.info('identity.ready', { host: settings.host, port });
   return {

@@ -38,13 +38,19 @@ export function followCluster({
     isBehind = !(await keeper.republishAll());
   };
   metad.onRestarted(republish);
-  const apply = async (): Promise<void> => {
+  const attempt = async (step: () => Promise<void>): Promise<void> => {
     try {
-      await services.refresh();
-      if ((await identities.hasChanged()) || isBehind) await republish();
+      await step();
     } catch (error) {
       logger.error('cluster.not-followed', { err: error });
     }
+  };
+  const apply = async (): Promise<void> => {
+    // First, so that a revocation does not wait for ports of services, which may fail.
+    await attempt(async () => {
+      if ((await identities.hasChanged()) || isBehind) await republish();
+    });
+    await attempt(() => services.refresh());
   };
   const watches = [CLUSTER, IDENTITY].map((collection) =>
     store.watch(collection, () => void apply()),

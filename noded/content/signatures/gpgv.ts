@@ -36,6 +36,9 @@ const SIGNATURE = 4;
  */
 const CLASS_FIELD = 8;
 const BINARY_CLASS = '00';
+/** Field of VALIDSIG: the primary key's fingerprint. The first field is that of the subkey. */
+const PRIMARY_FIELD = 9;
+const FINGERPRINT = /^[0-9A-F]{40}(?:[0-9A-F]{24})?$/;
 
 /** Reads the packets of a detached signature, with or without armour. @throws SignatureProblem */
 export function parseOpenpgpSignature(bytes: Buffer): Buffer {
@@ -47,12 +50,14 @@ export function parseOpenpgpSignature(bytes: Buffer): Buffer {
 /**
  * Starts gpgv, which parses untrusted files, in a sandbox: a user of its own as instances have one,
  * no network, and no files but inherited descriptors.
+ * @param accept called with the fingerprint of the primary key of a valid signature
  * @throws AppError HOST_PREREQUISITE when gpgv is not installed
  */
 export async function startGpgv(
   keys: readonly OpenpgpKey[],
   signature: Buffer,
   { users, dir }: GpgvOptions,
+  accept: (fingerprint: string) => void = () => undefined,
 ): Promise<ContentCheck> {
   requireGpgv();
   const keyring = Buffer.concat(keys.map((key) => Buffer.from(key.keyring, 'base64')));
@@ -83,16 +88,18 @@ export async function startGpgv(
     hasHostNetwork: false,
   });
   const stdio = ['pipe', 'pipe', 'ignore', ...given.map(({ fd }) => fd)] as const;
-  return new GpgvCheck(launchProgram(sandboxed, { stdio: [...stdio] }));
+  return new GpgvCheck(launchProgram(sandboxed, { stdio: [...stdio] }), accept);
 }
 
 class GpgvCheck implements ContentCheck {
   readonly #program: LaunchedProgram;
+  readonly #accept: (fingerprint: string) => void;
   readonly #stdin: Writable;
   readonly #status: Promise<Buffer>;
 
-  constructor(program: LaunchedProgram) {
+  constructor(program: LaunchedProgram, accept: (fingerprint: string) => void) {
     this.#program = program;
+    this.#accept = accept;
     // stdin and stdout are pipes.
     const { stdin, stdout } = program.child as ChildProcessByStdio<Writable, Readable, null>;
     this.#stdin = stdin;
@@ -112,7 +119,7 @@ class GpgvCheck implements ContentCheck {
   async finish(): Promise<void> {
     this.#stdin.end();
     const [status] = await this.#program.exit;
-    judge((await this.#status).toString('latin1'), status === 0);
+    this.#accept(judge((await this.#status).toString('latin1'), status === 0));
   }
 
   close(): void {
@@ -124,9 +131,10 @@ class GpgvCheck implements ContentCheck {
  * Judges by gpgv's status lines and its exit status. The exit status accepts an expired key, and
  * refuses several signatures of which one is by an unknown key. An unknown signature beside a valid
  * one is accepted.
+ * @returns the fingerprint of the primary key of the first valid signature
  * @throws SignatureProblem
  */
-function judge(text: string, isSuccess: boolean): void {
+function judge(text: string, isSuccess: boolean): string {
   const words = text.split('\n').flatMap((line) => /^\[GNUPG:\] ([A-Z_]+)/.exec(line)?.[1] ?? []);
   if (words.includes('BADSIG')) throw new SignatureProblem('it signs other content');
   if (words.includes('NO_PUBKEY') && !words.includes('VALIDSIG')) {
@@ -139,11 +147,20 @@ function judge(text: string, isSuccess: boolean): void {
   const isFine = isSuccess || words.includes('NO_PUBKEY');
   if (!isFine || !words.includes('GOODSIG'))
     throw new SignatureProblem(`gpgv reports: ${words.join(', ').slice(0, 200) || 'nothing'}`);
-  const valid = [...text.matchAll(/^\[GNUPG:\] VALIDSIG (.*)$/gm)].map(([, said = '']) => said);
-  if (valid.length === 0 || !valid.every((said) => said.split(' ')[CLASS_FIELD] === BINARY_CLASS))
+  const valid = [...text.matchAll(/^\[GNUPG:\] VALIDSIG (.*)$/gm)].map(([, said = '']) =>
+    said.split(' '),
+  );
+  if (valid.length === 0 || !valid.every((fields) => fields[CLASS_FIELD] === BINARY_CLASS))
     throw new SignatureProblem(
       'it is a text-mode signature, which ignores line ends: sign without --textmode',
     );
+  return readFingerprint(valid[0]);
+}
+
+function readFingerprint(fields: readonly string[] = []): string {
+  const fingerprint = fields[PRIMARY_FIELD];
+  if (fingerprint !== undefined && FINGERPRINT.test(fingerprint)) return fingerprint;
+  throw new SignatureProblem('gpgv reports no fingerprint of its key');
 }
 
 /** Opens a file without a name, which only holders of the descriptor can read. */

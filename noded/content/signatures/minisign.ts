@@ -74,15 +74,16 @@ export function requireNamedKey(
 /**
  * Verifies a signature of a content.
  * @param digest BLAKE2b-512 of the content
- * @returns the name of the key
+ * @returns the key, and its name
  * @throws SignatureProblem
  */
 export function verifyMinisign(
   { keyId, signature, trustedComment, globalSignature }: MinisignSignature,
   keys: ReadonlyMap<string, MinisignKey>,
   digest: Buffer,
-): string {
-  const [name, key] = requireNamedKey({ keyId }, keys);
+): readonly [name: string, key: MinisignKey] {
+  const named = requireNamedKey({ keyId }, keys);
+  const [, key] = named;
   const x = Buffer.from(key.publicKey, 'base64').toString('base64url');
   const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
   if (!verify(null, digest, publicKey, signature))
@@ -90,7 +91,7 @@ export function verifyMinisign(
   const commented = Buffer.concat([signature, Buffer.from(trustedComment)]);
   if (!verify(null, commented, publicKey, globalSignature))
     throw new SignatureProblem('its trusted comment was changed');
-  return name;
+  return named;
 }
 
 /** Formats the id as minisign shows it: the last byte first. */

@@ -28,9 +28,15 @@ export interface Signatures {
   /**
    * Creates the check that a signature beside the source is of its content and by a configured key.
    * Null when no key is configured.
+   * @param onValid called with the key of a valid signature, `minisign:PUBLIC-KEY` or
+   * `openpgp:FINGERPRINT`
    * @throws AppError SIGNATURE_INVALID for a missing or malformed signature, HOST_PREREQUISITE
    */
-  checkOf(source: string, access: SignatureAccess): Promise<ContentCheck | null>;
+  checkOf(
+    source: string,
+    access: SignatureAccess,
+    onValid?: (key: string) => void,
+  ): Promise<ContentCheck | null>;
 }
 
 export interface SignaturesOptions {
@@ -58,7 +64,7 @@ interface Found {
 
 export function createSignatures(options: SignaturesOptions): Signatures {
   return {
-    async checkOf(source, access) {
+    async checkOf(source, access, onValid = () => undefined) {
       const keys = Object.entries(await options.loadKeys());
       if (keys.length === 0) return null;
       const kinds = new Set(keys.map(([, { kind }]) => kind));
@@ -73,7 +79,7 @@ export function createSignatures(options: SignaturesOptions): Signatures {
             continue;
           }
           try {
-            checks.push(explained(found, await createCheck(found, keys, options)));
+            checks.push(explained(found, await createCheck(found, keys, options, onValid)));
           } catch (error) {
             if (!(error instanceof SignatureProblem)) throw error;
             wrong ??= explain(found, error);
@@ -113,16 +119,20 @@ async function createCheck(
   { kind, bytes }: Found,
   keys: readonly (readonly [string, ImageKey])[],
   { gpgv }: SignaturesOptions,
+  onValid: (key: string) => void,
 ): Promise<ContentCheck> {
   if (kind === 'openpgp') {
     const rings = keys.map(([, key]) => key).filter((key): key is OpenpgpKey => key.kind === kind);
-    return startGpgv(rings, parseOpenpgpSignature(bytes), gpgv);
+    return startGpgv(rings, parseOpenpgpSignature(bytes), gpgv, (fingerprint) =>
+      onValid(`openpgp:${fingerprint}`),
+    );
   }
   const named = keys.filter((entry): entry is [string, MinisignKey] => entry[1].kind === kind);
   const signature = parseMinisignSignature(bytes.toString('utf8'));
   requireNamedKey(signature, new Map(named));
   return createDigestCheck('blake2b512', (digest) => {
-    verifyMinisign(signature, new Map(named), digest);
+    const [, { publicKey }] = verifyMinisign(signature, new Map(named), digest);
+    onValid(`minisign:${publicKey}`);
   });
 }
 

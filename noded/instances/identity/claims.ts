@@ -1,6 +1,6 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import { namesOfIdentity, type TokenRequest } from '#shared/contract/identity.ts';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstallRecord, InstanceRecord } from '#shared/contract/instance.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 
 /** The tag of the policy `tagged`; a reserved one. */
@@ -66,6 +66,7 @@ export function planClaims(
       ...describeTags(instance.tags),
       os: instance.osType,
       installation: describeInstallation(instance),
+      provenance: describeProvenance(instance.install),
     },
     ...(request.format === 'full' && { google: describeForGoogle(instance, cluster) }),
   };
@@ -77,16 +78,32 @@ function describeTags(tags: readonly string[]): object {
   return isTooLong ? { tags_omitted: true } : { tags };
 }
 
+function toSeconds(ms: number | null | undefined): number | null {
+  return ms == null ? null : Math.floor(ms / 1000);
+}
+
+/** Returns null for an instance whose content this cluster did not install. */
+function describeProvenance(install: InstallRecord | null): object | null {
+  if (install?.provenance === undefined) return null;
+  const { imageChecksum, imageKey, osDigest, applianceDigest } = install.provenance;
+  return {
+    image_checksum: imageChecksum,
+    image_key: imageKey,
+    os_digest: osDigest,
+    appliance_digest: applianceDigest,
+    result: install.state,
+    installed_at: toSeconds(install.endedAtMs),
+  };
+}
+
 function describeInstallation(instance: InstanceRecord): object {
   const { install } = instance;
-  const seconds = (ms: number | null | undefined): number | null =>
-    ms == null ? null : Math.floor(ms / 1000);
   return {
     id: instance.instanceId,
     state: instance.installState,
     job: install?.jobId ?? null,
-    started_at: seconds(install?.startedAtMs),
-    ended_at: seconds(install?.endedAtMs),
+    started_at: toSeconds(install?.startedAtMs),
+    ended_at: toSeconds(install?.endedAtMs),
     image: instance.osImage === null ? null : redactSource(instance.osImage),
     image_checksum: instance.osImageChecksum,
     package_checksum: instance.personalizationChecksum,

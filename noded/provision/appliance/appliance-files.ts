@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { machine, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -20,6 +21,8 @@ import type { JobContext } from '../../jobs/job-handler.ts';
 
 export interface Appliance {
   readonly manifest: ApplianceManifest;
+  /** `sha256:HEX` of the manifest's file, which has the checksums of all other files. */
+  readonly digest: string;
   readonly kernelPath: string;
   readonly initrdPath: string;
   readonly rootPath: string;
@@ -67,12 +70,13 @@ export function createApplianceFiles(options: ApplianceFilesOptions) {
   const verify = async (name: string): Promise<Appliance> => {
     const place = placeOf(name);
     const { dir } = place;
-    const manifest = await readManifest(place);
+    const { manifest, digest } = await readManifest(place);
     if (place.imported !== null) requireFit(place.imported, manifest);
     const files = [manifest.kernel, manifest.initrd, manifest.root];
     await Promise.all(files.map((file) => verifyFile(place, file)));
     return {
       manifest,
+      digest,
       kernelPath: join(dir, manifest.kernel.name),
       initrdPath: join(dir, manifest.initrd.name),
       rootPath: join(dir, manifest.root.name),
@@ -85,13 +89,13 @@ export function createApplianceFiles(options: ApplianceFilesOptions) {
     /** Returns the memory of the appliance by its manifest; the default without a manifest. */
     memoryMiB: (name: string): Promise<number> =>
       readManifest(placeOf(name)).then(
-        (manifest) => manifest.memoryMiB,
+        ({ manifest }) => manifest.memoryMiB,
         () => USUAL_MEMORY_MIB,
       ),
     /** Returns the names of its own hooks by its manifest; none without a readable manifest. */
     hooksOf: (name: string): Promise<readonly string[]> =>
       readManifest(placeOf(name)).then(
-        ({ hooks }) => hooks.map((hook) => hook.name),
+        ({ manifest }) => manifest.hooks.map((hook) => hook.name),
         () => [],
       ),
     /**
@@ -146,9 +150,13 @@ async function waitForOther(building: Promise<void>, context: JobContext): Promi
   await orAborted(building, context.signal);
 }
 
-async function readManifest({ dir, hint }: Place): Promise<ApplianceManifest> {
+async function readManifest({ dir, hint }: Place): Promise<Pick<Appliance, 'manifest' | 'digest'>> {
   try {
-    return applianceManifest.parse(JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')));
+    const bytes = await readFile(join(dir, 'manifest.json'));
+    return {
+      manifest: applianceManifest.parse(JSON.parse(bytes.toString('utf8'))),
+      digest: `sha256:${createHash('sha256').update(bytes).digest('hex')}`,
+    };
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') {
       throw new AppError('APPLIANCE_MISSING', `no appliance in ${dir}`, {

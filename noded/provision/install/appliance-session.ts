@@ -37,6 +37,8 @@ export interface ApplianceSession {
   /** Disks besides the instance's own. */
   readonly contentDisks: readonly MachineDisk[];
   readonly beforeBoot?: () => Promise<void>;
+  /** Called with the verified appliance. */
+  readonly onAppliance?: (appliance: Appliance) => void;
   /** Creates the host script that starts together with the appliance's script. */
   readonly createAlongside?: () => AlongsideScript;
   readonly stages: StageRecorder;
@@ -58,6 +60,7 @@ export async function runAppliance(
     const verified = await dependencies.applianceFiles.ensure(session.appliance, context);
     return [`kernel ${verified.manifest.kernelVersion}, intact`, verified] as const;
   });
+  session.onAppliance?.(appliance);
   stages.enter('boot-appliance');
   context.report.stageStarted('boot-appliance');
   const accelerator = await dependencies.chooseAccelerator(

@@ -29,6 +29,14 @@ export interface BringDependencies {
 
 type Content = Pick<InstallRequest, 'instance' | 'secrets'>;
 
+export interface BroughtImage {
+  readonly image: FetchedImage;
+  /** Of the whole file; null for a local file without checksum and signature, which is not read. */
+  readonly checksum: string | null;
+  /** Key of its signature, as in `Signatures.checkOf`; null without a check. */
+  readonly key: string | null;
+}
+
 /**
  * Downloads the image to this node, and checks its checksum and signature; null for an installation
  * without an image. The caller releases the image.
@@ -38,7 +46,7 @@ export async function fetchImage(
   { instance }: Content,
   stages: StageRecorder,
   context: JobContext,
-): Promise<FetchedImage | null> {
+): Promise<BroughtImage | null> {
   const { osImage, osImageChecksum } = instance;
   if (osImage === null) return null;
   return fetch(osImage, osImageChecksum, dependencies, stages, context);
@@ -53,7 +61,7 @@ export async function fetchCdrom(
 ): Promise<FetchedImage | null> {
   const { cdrom_image_path: source } = installationParameters(instance);
   if (!hasMedium(instance) || source === undefined || isAbsolute(source)) return null;
-  return fetch(source, null, dependencies, stages, context);
+  return (await fetch(source, null, dependencies, stages, context)).image;
 }
 
 async function fetch(
@@ -62,7 +70,7 @@ async function fetch(
   { images, signatures }: BringDependencies,
   stages: StageRecorder,
   { report, signal }: JobContext,
-): Promise<FetchedImage> {
+): Promise<BroughtImage> {
   return stages.timed('fetch-image', async () => {
     const image = await images.fetch(source, {
       signal,
@@ -71,10 +79,24 @@ async function fetch(
       ...(checksum !== null && { checksum }),
     });
     try {
-      const check = await signatures.checkOf(source, { signal });
-      if (check !== null) await readImage(image, check, signal);
+      let key: string | undefined;
+      let sha256 = image.sha256 ?? undefined;
+      const check = await signatures.checkOf(source, { signal }, (found) => {
+        key ??= found;
+      });
+      if (check !== null) {
+        const digest = createDigestCheck('sha256', (found) => {
+          sha256 = found.toString('hex');
+        });
+        await readImage(image, sha256 === undefined ? [check, digest] : [check], signal);
+      }
       const signed = check === null ? '' : ', its signature is valid';
-      return [`${image.sizeBytes} bytes from ${redactSource(source)}${signed}`, image] as const;
+      const brought: BroughtImage = {
+        image,
+        checksum: sha256 === undefined ? checksum : `sha256:${sha256}`,
+        key: key ?? null,
+      };
+      return [`${image.sizeBytes} bytes from ${redactSource(source)}${signed}`, brought] as const;
     } catch (error) {
       image.release();
       throw error;
@@ -84,10 +106,10 @@ async function fetch(
 
 async function readImage(
   image: FetchedImage,
-  check: ContentCheck,
+  checks: readonly ContentCheck[],
   signal: AbortSignal,
 ): Promise<void> {
-  await readThrough(readImageBytes(image, signal), [check], signal);
+  await readThrough(readImageBytes(image, signal), checks, signal);
   await image.verifyUnchanged();
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { InstallRecord, InstanceRecord, StageTiming } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
+import type { Provenance } from '#shared/contract/provenance.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { GIB } from '#shared/units/bytes.ts';
@@ -14,12 +15,14 @@ import type { HostScript } from '../os/choose-scripts.ts';
 import { runAppliance } from './appliance-session.ts';
 import { checkPackage, fetchCdrom, fetchImage } from './bring-content.ts';
 import { chooseDisks } from '../../storage/choose-disks.ts';
+import { findDigest } from '../os/definition-content.ts';
 import { createChannelCommands } from '../os/channel-commands.ts';
 import { importDumps, runInstanceScript } from '../os/instance-script.ts';
 import { buildInstallContent } from './install-content.ts';
 import { InstallLog, installLogPath } from '../../host/install-log.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
 import { dumpSerial, IMAGE_SERIAL } from '../../storage/disk-serials.ts';
+import { planProvenance } from './plan-provenance.ts';
 import { planLook, planPhases, type InstallPhase } from './plan-phases.ts';
 import { runMedium } from './run-medium.ts';
 import { StageRecorder } from '../../jobs/stage-recorder.ts';
@@ -47,6 +50,8 @@ export class InstallRun {
   /** The downloaded medium, when given by URL. */
   #cdrom: FetchedImage | null = null;
   #disks: (InstallDisks & Disposable) | null = null;
+  #provenance: Provenance | undefined;
+  readonly #appliances = new Set<string>();
   #saving: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -98,7 +103,8 @@ export class InstallRun {
     const { report, signal } = this.#context;
     const bringing = [this.#request, this.#stages, this.#context] as const;
     this.#stages.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
-    this.#image = await fetchImage(this.#dependencies, ...bringing);
+    const brought = await fetchImage(this.#dependencies, ...bringing);
+    this.#image = brought?.image ?? null;
     this.#cdrom = await fetchCdrom(this.#dependencies, ...bringing);
     const packageSha256 = await checkPackage(this.#dependencies, ...bringing);
     const hasHooks = hooks.length > 0 || (await applianceFiles.hooksOf(appliance)).length > 0;
@@ -106,6 +112,7 @@ export class InstallRun {
     const imageBytes = this.#image?.sizeBytes ?? 0;
     this.#disks = await chooseDisks(disks, instance, formerDisks, imageBytes, report);
     await this.#steps.enterRoom();
+    const osDigest = await this.#findOsDigest();
     this.#steps.publish({ instance, image: this.#image, secrets, packageSha256 });
     const parts = {
       hasMedium: isFromMedium,
@@ -140,6 +147,17 @@ export class InstallRun {
           this.#runHostScript(phase.script, filled, signal),
         );
     }
+    this.#provenance = planProvenance({
+      isImport: this.#request.dumps !== null,
+      image: brought,
+      osDigests: [osDigest, await this.#findOsDigest()],
+      appliances: this.#appliances,
+    });
+  }
+
+  async #findOsDigest(): Promise<string | null> {
+    const { os } = this.#request;
+    return os && findDigest(os.definition.path);
   }
 
   record(end: Pick<InstallRecord, 'state' | 'stage' | 'error'>): InstallRecord {
@@ -149,6 +167,7 @@ export class InstallRun {
       endedAtMs: end.state === 'installing' ? null : this.#dependencies.clock.now(),
       logFile: this.#stages.log?.path ?? null,
       stages: [...this.#stages.timings],
+      ...(end.state === 'success' && this.#provenance && { provenance: this.#provenance }),
       ...end,
     };
   }
@@ -190,6 +209,7 @@ export class InstallRun {
           new AlongsideScript(phase.alongside, this.#context.signal, (script, signal) =>
             this.#runHostScript(script, filled, signal),
           ),
+        onAppliance: ({ digest }) => this.#appliances.add(digest),
       }),
       stages: this.#stages,
       context: this.#context,

@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, lstat, readlink, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
@@ -32,6 +32,16 @@ interface Walk {
  */
 export function digestDefinition(path: string): Promise<string> {
   return walkDefinition(path, null);
+}
+
+/** Returns the digest as `digestDefinition` does; null for a definition that has none. */
+export async function findDigest(path: string): Promise<string | null> {
+  try {
+    return await digestDefinition(path);
+  } catch (error) {
+    if (isAppError(error, 'OS_INVALID')) return null;
+    throw error;
+  }
 }
 
 /**

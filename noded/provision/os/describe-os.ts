@@ -1,12 +1,11 @@
 import type { OsInfo, OsSettings, OsVariantInfo } from '#shared/contract/api.ts';
-import { isAppError } from '#shared/errors/app-error.ts';
 import {
   describeParameters,
   osLayer,
   resolveParameters,
 } from '../../instances/parameters/os-parameters.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
-import { digestDefinition } from './definition-content.ts';
+import { findDigest } from './definition-content.ts';
 import type { OsDiagnosis, OsRegistry } from './os-registry.ts';
 import { judgeTrust } from './os-trust.ts';
 
@@ -29,7 +28,8 @@ export async function describeOs(
   const settings = await clusters.loadOs(diagnosis.name);
   const variants = await clusters.loadVariants(diagnosis.name);
   const { definition } = diagnosis;
-  const digest = await tryDigest(diagnosis);
+  // The operation that needs the digest reports why there is none.
+  const digest = definition === null ? null : await findDigest(diagnosis.path);
   const trust = judgeTrust([settings], digest);
   return {
     name: diagnosis.name,
@@ -51,19 +51,6 @@ export async function describeOs(
       ]),
     ),
   };
-}
-
-/**
- * Returns null for a definition without a digest. The operation that needs the digest reports why.
- */
-async function tryDigest({ path, definition }: OsDiagnosis): Promise<string | null> {
-  if (definition === null) return null;
-  try {
-    return await digestDefinition(path);
-  } catch (error) {
-    if (isAppError(error, 'OS_INVALID')) return null;
-    throw error;
-  }
 }
 
 function describeSettings(

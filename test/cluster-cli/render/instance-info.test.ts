@@ -169,3 +169,26 @@ test('info shows what runs now, and what holds after the next start', () => {
       .includes('next start'),
   );
 });
+
+test('info shows the provenance of an installation, and nothing for records without it', () => {
+  const provenance = {
+    ...{ imageChecksum: 'sha256:01', imageKey: 'openpgp:02' },
+    ...{ osDigest: 'sha256:03', applianceDigest: null },
+  };
+  const install = {
+    ...{ jobId: 7, startedAtMs: 1000, endedAtMs: 5999, stages: [], logFile: null },
+    ...{ state: 'success' as const, stage: null, error: null },
+  };
+  const show = (of: InstanceInfo['install']): readonly string[] =>
+    renderInstanceInfo(sampleInstance({ install: of }), true).map((line) => line.trim());
+  const lines = show({ ...install, provenance });
+  const at = lines.indexOf('provenance:');
+  assert.deepEqual(lines.slice(at, at + 5), [
+    'provenance:',
+    'image: sha256:01',
+    'image signed by: openpgp:02',
+    'OS definition: sha256:03',
+    'appliance: -',
+  ]);
+  assert.ok(!show(install).includes('provenance:'));
+});

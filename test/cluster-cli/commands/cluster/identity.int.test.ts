@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -111,6 +111,37 @@ test('identity export writes each document, again over the former ones', async (
     await assert.rejects(runIdentity(context, 'export', file), { code: 'FILE_UNREADABLE' });
   } finally {
     await rm(directory, { recursive: true });
+  }
+});
+
+test('identity export writes through no link, for every reader, and leaves no halves', async () => {
+  const top = await mkdtemp(join(tmpdir(), 'gnt-export-'));
+  const umask = process.umask(0o077);
+  try {
+    const [victim, directory] = [join(top, 'victim'), join(top, 'served')];
+    await writeFile(victim, 'whole');
+    await mkdir(directory);
+    for (const name of ['revoked.json', 'revoked.json.new'])
+      await symlink(victim, join(directory, name));
+    const documents = { 'revoked.json': '{}\n', 'spiffe/bundle.json': '{}\n' };
+    const answer = { issuer: 'https://id.example.com', documents };
+    const context = contextOf({ 'GET /v1/cluster/identity': answer }, []);
+    await runIdentity(context, 'export', directory);
+    assert.equal(await readFile(victim, 'utf8'), 'whole');
+    assert.equal(await readFile(join(directory, 'revoked.json'), 'utf8'), '{}\n');
+    const modes = ['revoked.json', 'spiffe', 'spiffe/bundle.json'].map(async (name) => {
+      const { mode } = await stat(join(directory, name));
+      return (mode & 0o777).toString(8);
+    });
+    assert.deepEqual(await Promise.all(modes), ['644', '755', '644']);
+    assert.equal(process.umask(), 0o077, 'for the rest of the command');
+    await rm(join(directory, 'spiffe'), { recursive: true });
+    await mkdir(join(directory, 'spiffe/bundle.json'), { recursive: true });
+    await assert.rejects(runIdentity(context, 'export', directory), { code: 'FILE_UNREADABLE' });
+    assert.deepEqual(await readdir(join(directory, 'spiffe')), ['bundle.json']);
+  } finally {
+    process.umask(umask);
+    await rm(top, { recursive: true });
   }
 });
 

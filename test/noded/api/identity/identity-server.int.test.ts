@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:https';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { planPublished } from '../../../../noded/instances/identity/published.ts';
@@ -42,13 +45,13 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function ask(path: string, method = 'GET'): Promise<Answer> {
+async function ask(path: string, method = 'GET', localAddress = '127.0.0.1'): Promise<Answer> {
   const ca = await readFile(join(directory, 'identity.pem'));
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const outgoing = request(
     {
       ...{ host: '127.0.0.1', port: server.port, servername: 'node1.example.com', ca },
-      ...{ path, method, agent: false },
+      ...{ path, method, agent: false, localAddress },
     },
     (incoming) => resolve(readAnswer(incoming)),
   );
@@ -91,4 +94,27 @@ test('the key server answers reads alone, and names no internals of a failure', 
     isAway = false;
   }
   assert.equal((await ask('/.well-known/jwks.json')).status, 200);
+});
+
+async function hold(count: number, localAddress: string): Promise<readonly Socket[]> {
+  const sockets = Array.from({ length: count }, () =>
+    connect({ host: '127.0.0.1', port: server.port, localAddress }),
+  );
+  for (const socket of sockets) socket.on('error', () => undefined);
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  return sockets;
+}
+
+test('silent connections of one address keep no other address from the keys', async () => {
+  const sockets = await hold(300, '127.0.0.2');
+  try {
+    assert.equal((await ask('/.well-known/jwks.json')).status, 200);
+    await assert.rejects(ask('/.well-known/jwks.json', 'GET', '127.0.0.2'));
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+  // The slots of ended connections are free again.
+  for (let count = 0; count < 40; count++)
+    await ask('/.well-known/jwks.json', 'GET', '127.0.0.2').catch(() => setTimeout(50));
+  assert.equal((await ask('/.well-known/jwks.json', 'GET', '127.0.0.2')).status, 200);
 });

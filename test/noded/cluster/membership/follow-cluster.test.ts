@@ -27,7 +27,9 @@ test('views that could not be made while the store was away are made when it is 
         return isAway ? Promise.reject(new Error('away')) : Promise.resolve();
       },
     },
-    identities: { hasChanged: () => Promise.resolve(hasChanged) },
+    identities: {
+      hasChanged: () => (isAway ? Promise.reject(new Error('away')) : Promise.resolve(hasChanged)),
+    },
     keeper: {
       republishAll: () => {
         done.push('views');
@@ -55,7 +57,29 @@ test('views that could not be made while the store was away are made when it is 
   end();
   t.mock.timers.tick(60_000);
   assert.deepEqual(done, [
-    ...['views', 'refresh', 'refresh', 'views', 'refresh', 'refresh', 'refresh', 'views'],
+    ...['views', 'refresh', 'views', 'refresh', 'refresh', 'refresh', 'views', 'refresh'],
     ...['end cluster', 'end identity'],
   ]);
+});
+
+test('a revoked identity reaches the views while the ports of services cannot be opened', async () => {
+  const done: string[] = [];
+  let changed = (): void => undefined;
+  const end = followCluster({
+    store: {
+      watch: (_collection, onChange) => {
+        changed = () => onChange(null);
+        return { end: () => undefined, caughtUp: () => Promise.resolve() };
+      },
+    },
+    services: { refresh: () => Promise.reject(new Error('nft')) },
+    identities: { hasChanged: () => Promise.resolve(true) },
+    keeper: { republishAll: () => Promise.resolve(done.push('views') > 0) },
+    metad: { onRestarted: () => undefined },
+    logger: silentLogger,
+  });
+  changed();
+  await turn();
+  end();
+  assert.deepEqual(done, ['views']);
 });

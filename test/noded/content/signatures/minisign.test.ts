@@ -24,7 +24,7 @@ const keys = new Map([
 ]);
 const digestOf = (content: string): Buffer => createHash('blake2b512').update(content).digest();
 const verify = (signature: string, content = read('content'), named = keys): string =>
-  verifyMinisign(parseMinisignSignature(signature), named, digestOf(content));
+  verifyMinisign(parseMinisignSignature(signature), named, digestOf(content))[0];
 const isProblem = (pattern: RegExp) => (error: unknown) =>
   error instanceof SignatureProblem && pattern.test(error.message);
 

@@ -95,6 +95,31 @@ test('a signature of a configured key is valid, of minisign and of OpenPGP', asy
   assert.equal(await judge(both, { '.gpg': 'release.sig' }), 'counts');
 });
 
+test('a valid signature names its key among the configured ones, an invalid one names none', async () => {
+  const place = await mkdtemp(join(dir, 'named-'));
+  const source = join(place, 'web.tgz');
+  for (const suffix of ['minisig', 'asc'])
+    await writeFile(`${source}.${suffix}`, fixture(`release.${suffix}`));
+  const keysFor = async (kind: 'pub' | 'key.asc', bytes: Buffer): Promise<readonly string[]> => {
+    const found: string[] = [];
+    const signatures = signaturesWith(keysOf(`other.${kind}`, `release.${kind}`));
+    const check = await signatures.checkOf(source, { signal }, (key) => found.push(key));
+    assert.ok(check);
+    await readThrough(chunksOf(bytes), [check], signal).catch((error: unknown) =>
+      assert.ok(isAppError(error, 'SIGNATURE_INVALID')),
+    );
+    return found;
+  };
+  const { 'release.pub': minisign } = keysOf('release.pub');
+  assert.ok(minisign?.kind === 'minisign');
+  assert.deepEqual(await keysFor('pub', content), [`minisign:${minisign.publicKey}`]);
+  // As `gpg --show-keys` prints it.
+  const fingerprint = 'A538417CAFF5DC865932932A779911021E8C9F97';
+  assert.deepEqual(await keysFor('key.asc', content), [`openpgp:${fingerprint}`]);
+  const other = Buffer.from('what is not signed');
+  assert.deepEqual([...(await keysFor('pub', other)), ...(await keysFor('key.asc', other))], []);
+});
+
 test('a signature of another key or content is not valid, and the error has the reason', async () => {
   const other = Buffer.from('what is not signed\n');
   const keys = ['release.pub', 'release.key.asc'];

@@ -74,10 +74,37 @@ test('claims have the facts of the record, and no login of its image', () => {
         package_checksum: null,
         appliance: null,
       },
+      provenance: null,
     },
   });
   const full = planClaims(instance, clusterRecord, { ...request, format: 'full' }, TIME);
   assert.ok('google' in full);
+});
+
+test('claims have the provenance and the result of the last installation', () => {
+  const provenance = {
+    ...{ imageChecksum: 'sha256:01', imageKey: 'openpgp:02' },
+    ...{ osDigest: 'sha256:03', applianceDigest: null },
+  };
+  const install = {
+    ...{ jobId: 7, startedAtMs: 1000, stages: [], logFile: null, stage: null, error: null },
+    ...{ state: 'success' as const, endedAtMs: 5999, provenance },
+  };
+  const claims = planClaims(
+    instanceRecord({}, { install }),
+    clusterRecord,
+    parseTokenRequest(new URLSearchParams({ audience: VAULT })),
+    TIME,
+  );
+  const { gnt } = claims as { gnt: { provenance: unknown } };
+  assert.deepEqual(gnt.provenance, {
+    image_checksum: 'sha256:01',
+    image_key: 'openpgp:02',
+    os_digest: 'sha256:03',
+    appliance_digest: null,
+    result: 'success',
+    installed_at: 5,
+  });
 });
 
 test('tags that are too long for a header are left out as a whole, and the token says so', () => {

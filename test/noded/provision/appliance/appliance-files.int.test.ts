@@ -104,12 +104,14 @@ test('hooks of the appliance are known by its manifest, without a look at the ot
   assert.deepEqual(await files.hooksOf('built'), ['a.yaml']);
 });
 
-test('an intact appliance is found with its manifest and paths', async () => {
+test('an intact appliance is found with its manifest, its digest and paths', async () => {
   const { dir, files } = await createLab();
   await makeAppliance(dir);
   const appliance = await files.verify('built');
   assert.equal(appliance.rootPath, join(dir, 'root'));
   assert.equal(appliance.manifest.kernelVersion, '6.1.0-1');
+  const digest = createHash('sha256').update(manifest()).digest('hex');
+  assert.equal(appliance.digest, `sha256:${digest}`);
 });
 
 test('where there is none, that is said', async () => {
