@@ -20,7 +20,10 @@ test('a node tells the room of the group for new disks, and nothing where it has
   assert.equal(await asking(() => assert.fail('LVM was asked for nobody'))(), undefined);
 });
 
-test('an LVM that hangs keeps nobody waiting for the room of a node, and is asked once', async () => {
+test('an LVM that hangs keeps nobody waiting for the room of a node, and is asked once', async (t) => {
+  // The wait does not keep the process alive, and no other test may be running.
+  const alive = setInterval(() => undefined, 1000);
+  t.after(() => clearInterval(alive));
   let count = 0;
   const room = asking(() => {
     count += 1;
