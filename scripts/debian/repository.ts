@@ -3,19 +3,19 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { run } from '#shared/process/run.ts';
 
-/** Hashes Node takes a second for; more is a hang. */
+/** Hashing takes about a second; a longer run is a hang. */
 const TIMEOUT_MS = 120_000;
 
 export interface Signer {
-  /** As `gpg --local-user` takes it. */
+  /** A key for `gpg --local-user`. */
   readonly key: string;
   /** Default: gpg's own. */
   readonly gnupgHome?: string | undefined;
 }
 
 /**
- * Makes a folder with packages an archive for apt, of the flat form (sources.list(5)).
- * @param signer without it, apt needs `trusted=yes`
+ * Writes the index of a flat apt repository (sources.list(5)) into a folder with packages.
+ * @param signer null: unsigned, so apt needs `trusted=yes`
  */
 export async function writeRepository(folder: string, signer: Signer | null): Promise<void> {
   for (const name of ['Packages', 'Packages.gz', 'Release', ...SIGNED])
