@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dialect, type Dialect } from '#shared/contract/primitives.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
+import { resolveAddress } from '../../../metad/dialects/address.ts';
 import { renderEc2 } from '../../../metad/dialects/ec2.ts';
 import { renderGaneti } from '../../../metad/dialects/ganeti.ts';
 import { renderNocloud } from '../../../metad/dialects/nocloud.ts';
 import { renderOpenstack } from '../../../metad/dialects/openstack.ts';
+import { Site } from '../../../metad/dialects/site.ts';
 import { ACTION_KEYS } from '../../../metad/http/actions.ts';
 import { createGuestAgent } from '../../../metad/view/guest-agent.ts';
 import { parseView, type ServedView } from '../../../metad/view/served-view.ts';
@@ -25,7 +27,8 @@ function withHooksAndMirror(view: InstanceView): InstanceView {
 }
 
 const lists = { boot: [scriptOf('1-a', 'true')], operational: [], decommission: [] };
-const RUNNING = viewOf(exampleView({ lifecycle: lifecycleOf({ lists }) }));
+const ec2 = { document: '{}', signature: 'c2lnbmF0dXJl', pkcs7: 'cGtjczc=' };
+const RUNNING = viewOf(exampleView({ lifecycle: lifecycleOf({ lists }), identity: { ec2 } }));
 const VIEWS = [RUNNING, viewOf(withHooksAndMirror(installingView())), viewOf(bootingView())];
 const RENDERERS: Readonly<Record<Dialect, (view: ServedView) => ReadonlyMap<string, unknown>>> = {
   ganeti: renderGaneti,
@@ -34,9 +37,14 @@ const RENDERERS: Readonly<Record<Dialect, (view: ServedView) => ReadonlyMap<stri
   nocloud: renderNocloud,
 };
 
-const served = dialect.options.flatMap((name) =>
+const listed = dialect.options.flatMap((name) =>
   VIEWS.flatMap((view) => [...RENDERERS[name](view).keys()].map((path) => [name, path] as const)),
 );
+const unlisted = ([['ec2', 'meta-data/identity']] as const).filter(([, path]) => {
+  const address = resolveAddress(`latest/${path}`);
+  return address && new Site(RUNNING, { password: '' }).find(address) !== undefined;
+});
+const served = [...listed, ...unlisted];
 
 test('every path that a guest can read has an entry in the reference', () => {
   const missing = served.filter(([name, path]) => findGuestPath(name, path) === undefined);
