@@ -141,7 +141,7 @@ export async function errorOfUsage(
 }
 
 function errorOfAbsence(command: string, [reason, hint]: Absence): AppError {
-  return new AppError('COMMAND_ABSENT', `${command} does not exist here: ${reason}`, { hint });
+  return new AppError('COMMAND_ABSENT', `${command} does not exist in gnt: ${reason}`, { hint });
 }
 
 /** Commands of incus, multipass, virsh and docker, and our closest ones. */

@@ -207,7 +207,7 @@ export function jobOptions(): readonly OptionMaker[] {
     option('--dry-run', 'Check everything, change nothing', { group }),
     option('--json', 'Print the finished job as JSON; with --submit {"id":N}', { group }),
     option('--print-jobid', 'Print the id of the job first', { isHidden: true }),
-    option('--priority <priority>', 'Has no effect: jobs have no priority', {
+    option('--priority <priority>', 'No effect, as jobs have no priority', {
       isHidden: true,
       choices: ['low', 'normal', 'high'],
     }),

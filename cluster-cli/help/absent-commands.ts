@@ -1,6 +1,6 @@
 import { ownValue } from '#shared/json/own-value.ts';
 
-/** Why a command of Ganeti does not exist here, and the alternative. */
+/** Why a command of Ganeti does not exist in gnt, and the alternative. */
 export type Absence = readonly [reason: string, alternative: string];
 
 const GROUPS: Absence = ['all nodes belong to one group, default', 'gnt-group list shows it'];
@@ -12,7 +12,7 @@ const STORAGE: Absence = [
   'nodes have no storage units',
   'gnt-node list -o name,dfree shows free space; vgs and zpool show volumes',
 ];
-const NODE_TAGS: Absence = ['nodes have no tags', 'Use names, or tags of instances'];
+const NODE_TAGS: Absence = ['nodes have no tags', 'Name the nodes, or tag instances'];
 const NO_REPLICA: Absence = [
   'disks have no replica on a second node',
   'gnt-instance migrate or move takes the disks to another node',
@@ -27,10 +27,13 @@ const NO_ALLOCATOR: Absence = [
   'placement is built in',
   'gnt-instance add --dry-run names the chosen node',
 ];
-const FILTERS: Absence = ['jobs have no filters', 'gnt-node modify --drained yes keeps jobs away'];
+const FILTERS: Absence = [
+  'jobs have no filters',
+  'gnt-node modify --drained yes keeps new instances away',
+];
 const POLICY: Absence = [
   'there is no instance policy to set',
-  'Quotas of users are in /etc/gnt/rapi-users',
+  'Set quotas of users in /etc/gnt/rapi-users',
 ];
 
 /**
@@ -65,7 +68,7 @@ export const absentCommands: Readonly<Record<string, Readonly<Record<string, Abs
       'gnt-cluster verify checks the disks of each node',
     ],
     'repair-disk-sizes': [
-      'sizes on record are the sizes of the disks',
+      'recorded sizes need no repair',
       'gnt-cluster verify checks the disks of each node',
     ],
     'master-failover': MASTER,
@@ -74,21 +77,24 @@ export const absentCommands: Readonly<Record<string, Readonly<Record<string, Abs
     'activate-master-ip': MASTER,
     'deactivate-master-ip': MASTER,
     version: [
-      '--version shows the version',
-      'gnt-cluster --version; gnt-node list -o name,version',
+      'the version is an option of every program',
+      'gnt-cluster --version; gnt-node list -o name,version shows the version of each node',
     ],
     'search-tags': [
-      'lists search tags',
+      'the list commands find tags',
       `gnt-instance list -F '"TAG" in tags'; gnt-network list -o name,tags`,
     ],
-    queue: ['the job queue has no switch', 'gnt-node modify --drained yes keeps instances away'],
-    watcher: ['there is no watcher to pause', 'gnt-instance modify --autostart no NAME'],
+    queue: [
+      'the job queue cannot be paused',
+      'gnt-node modify --drained yes keeps new instances away',
+    ],
+    watcher: [
+      'there is no watcher to pause',
+      'gnt-instance modify --autostart no NAME turns automatic starts off',
+    ],
     epo: POWER,
     'show-ispecs-cmd': POLICY,
-    upgrade: [
-      'packages are upgraded by the system',
-      'apt-get install gnt on one node after another',
-    ],
+    upgrade: ['no command upgrades packages', 'Run apt-get install gnt on one node after another'],
   },
   'gnt-node': {
     volumes: STORAGE,
@@ -101,7 +107,7 @@ export const absentCommands: Readonly<Record<string, Readonly<Record<string, Abs
     health: POWER,
     'restricted-command': [
       'nodes have no restricted commands',
-      'gnt-cluster command -n NODE COMMAND runs it by SSH',
+      'gnt-cluster command -n NODE COMMAND runs a command by SSH',
     ],
     'add-tags': NODE_TAGS,
     'remove-tags': NODE_TAGS,
@@ -118,7 +124,7 @@ export const absentCommands: Readonly<Record<string, Readonly<Record<string, Abs
   'gnt-network': {
     rename: [
       'the name of a network does not change',
-      'gnt-network add a new one, and move NICs: gnt-instance modify --net N:modify,network=NAME',
+      'Create a network with gnt-network add, then move the NICs: gnt-instance modify --net N:modify,network=NAME',
     ],
   },
   'gnt-group': {
@@ -127,7 +133,7 @@ export const absentCommands: Readonly<Record<string, Readonly<Record<string, Abs
     modify: GROUPS,
     remove: GROUPS,
     rename: GROUPS,
-    info: ['list shows all of a group', 'gnt-group list --json'],
+    info: ['there is one group', 'gnt-group list --json shows it'],
     evacuate: ['all nodes belong to one group, default', 'gnt-node evacuate NODE'],
     'add-tags': GROUPS,
     'remove-tags': GROUPS,
@@ -135,11 +141,14 @@ export const absentCommands: Readonly<Record<string, Readonly<Record<string, Abs
     'show-ispecs-cmd': POLICY,
   },
   'gnt-debug': {
-    'submit-job': ['jobs are submitted by commands and APIs', 'POST /v1/jobs of the node API'],
+    'submit-job': ['no command submits a raw job', 'Use POST /v1/jobs of the node API'],
     iallocator: NO_ALLOCATOR,
-    'test-jobqueue': ['there is no such test', 'gnt-debug delay 1'],
+    'test-jobqueue': ['there is no such test', 'Run gnt-debug delay 1'],
     'test-osparams': OS_DEBUG,
-    locks: ['gnt-job list shows which jobs must end first', 'gnt-job list -o id,summary,waits_for'],
+    locks: [
+      'locks are not listed',
+      'gnt-job list -o id,summary,waits_for shows which jobs must end first',
+    ],
     wconfd: MASTER,
     metad: [
       'gnt-noded controls gnt-metad',

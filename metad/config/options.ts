@@ -25,6 +25,8 @@ export const OPTIONS = {
 
 export type OptionName = keyof typeof OPTIONS;
 
+const NO_EFFECT = 'no effect; accepted because METAD_ARGS of Ganeti may contain it';
+
 export const OPTION_HELP: Readonly<
   Record<OptionName, { readonly value?: string; readonly text: string }>
 > = {
@@ -52,19 +54,19 @@ export const OPTION_HELP: Readonly<
   },
   'hop-limit': {
     value: 'N',
-    text: 'IP TTL of answers, 1 to 255; 1 keeps out containers in guests (default: the kernel sets it)',
+    text: 'IP TTL of answers, 1 to 255; with 1, containers in guests get no answers (default: the kernel sets it)',
   },
   'log-file': {
     value: 'PATH',
     text: 'file for the log, opened again on SIGHUP (default: standard error)',
   },
-  foreground: { text: 'no effect: for METAD_ARGS of Ganeti; the daemon never forks' },
-  debug: { text: 'the same as --log-level debug, for METAD_ARGS of Ganeti' },
+  foreground: { text: NO_EFFECT },
+  debug: { text: 'the same as --log-level debug; METAD_ARGS of Ganeti may contain it' },
   syslog: {
     value: 'USAGE',
-    text: 'no effect: for METAD_ARGS of Ganeti; see --log-file',
+    text: `${NO_EFFECT}; see --log-file`,
   },
-  'no-user-checks': { text: 'no effect: for METAD_ARGS of Ganeti; every user may run the daemon' },
+  'no-user-checks': { text: NO_EFFECT },
   'log-level': {
     value: 'LEVEL',
     text: 'level of the log: debug, info, warn or error (default: info)',

@@ -1,5 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
+import { REDACTED } from '#shared/contract/redacted.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { JobRepository } from './job-repository.ts';
 
@@ -39,6 +40,9 @@ export function hintAfterInterrupt(
 }
 
 export function interruptedJob(job: JobRecord, reason: string, nowMs: number): JobRecord {
+  const again = JSON.stringify(job.input).includes(REDACTED)
+    ? 'Submit the operation again, with its secrets.'
+    : 'Submit the operation again.';
   return {
     ...job,
     status: 'error',
@@ -48,7 +52,7 @@ export function interruptedJob(job: JobRecord, reason: string, nowMs: number): J
     error: {
       code: 'JOB_INTERRUPTED',
       message: `${job.summary}: ${reason}`,
-      hint: hintAfterInterrupt(job.input, 'Submit the operation again, with its secrets.'),
+      hint: hintAfterInterrupt(job.input, again),
       details: {},
       phase: 'execution',
       stage: null,

@@ -25,7 +25,7 @@ export type Authorize = (opcode: Opcode, submitter: Submitter, job: number) => P
 const PARAMETER_FIELDS = ['osParameters', 'osParametersPrivate', 'osParametersSecret'] as const;
 
 /**
- * Creates the policy for users that are bound to instances. They may operate on these instances
+ * Creates the policy for users who are bound to instances. They may operate on these instances
  * only. Tags grant permissions: a bound user sets them on a new instance only, and only tags of
  * their own scope. Tags of this program are never among them.
  */
@@ -48,7 +48,7 @@ export function createAuthorize(
     if (!namesInstance(opcode) || traitsOf(opcode).boundUsers !== 'submit') {
       throw notAllowed(
         user,
-        `${opcode.opcode} is reserved for users that are not bound to instances`,
+        `${opcode.opcode} is reserved for users who are not bound to instances`,
       );
     }
     const instance = await instances.findByName(opcode.name);
@@ -73,7 +73,7 @@ function refuseTagChanges(opcode: Opcode, user: string): void {
   if (tags !== undefined || addTags.length > 0 || removeTags.length > 0)
     throw notAllowed(
       user,
-      'tags grant permissions: only users that are not bound to instances change them',
+      'tags grant permissions: only users who are not bound to instances can change them',
     );
 }
 
@@ -83,7 +83,7 @@ function refuseReserved(tags: readonly string[], user: string): void {
   if (reserved !== undefined)
     throw notAllowed(
       user,
-      `only users that are not bound to instances give an instance the tag '${reserved}'`,
+      `only users who are not bound to instances can set the tag '${reserved}'`,
     );
 }
 
@@ -100,14 +100,14 @@ function refuseForeignArchives(opcode: Opcode, user: string): void {
   if (isGiven)
     throw notAllowed(
       user,
-      `only users that are not bound to instances set the parameter '${CUSTOMIZE_PARAM}'`,
+      `only users who are not bound to instances can set the parameter '${CUSTOMIZE_PARAM}'`,
     );
 }
 
 /** Refuses profiles: their private values are shown to the guests that have them. */
 function refuseForeignValues(opcode: Opcode, user: string): void {
   if ('profiles' in opcode && opcode.profiles !== undefined && opcode.profiles.length > 0)
-    throw notAllowed(user, 'only users that are not bound to instances assign profiles');
+    throw notAllowed(user, 'only users who are not bound to instances can assign profiles');
 }
 
 /**

@@ -34,7 +34,7 @@ const identityKeys = z.strictObject({
   generations: z.array(keyGeneration).min(1).max(MAX_GENERATIONS),
 });
 
-/** Stores the keys that sign the identities of instances, for all nodes. */
+/** Stores the identity keys, for all nodes. */
 export interface IdentityKeyRepository {
   /** Returns the keys, newest first; empty without any. @throws AppError RECORD_UNREADABLE */
   loadIdentityKeys(): Promise<readonly KeyGeneration[]>;

@@ -59,7 +59,7 @@ export interface NodedConfig {
   readonly userNicsReachHost: boolean;
   /** Null if the remote API is off. */
   readonly rapi: RapiSettings | null;
-  /** Null if the keys of identities are not served. */
+  /** Null if the public identity keys are not served. */
   readonly identity: IdentityListenSettings | null;
 }
 

@@ -10,10 +10,12 @@ const FORCE = 'leave it out: the command does not ask';
 const SELECT = 'a loop over `gnt-instance list --no-headers -o name -F EXPRESSION`';
 const MANY_NODES = 'nodes have no such setting';
 const DEFAULTS = 'defaults are fixed; give values for each instance, or `--default-…` for `launch`';
-const CRYPTO = 'one key is renewed; certificates and SSH keys are files of the host';
+const CRYPTO =
+  'the cluster key and the identity keys are renewed; certificates and SSH keys are files of the host';
 const HELPER = '`--install-timeout`';
-const LIVE = 'a migration is live; a guest that cannot migrate moves when it is stopped';
-const NO_STATE = 'an instance has no state beside up and down';
+const LIVE =
+  'migrations are always live; an instance that cannot migrate can move while it is stopped';
+const NO_STATE = 'an instance is up or down; there is no offline state';
 const FILE_OF_TAGS = '`$(cat FILE)` among the arguments';
 const MASTER = 'there is no master';
 const ZEROING = 'dumps are compressed; let the guest run fstrim';
@@ -44,7 +46,7 @@ export const absentOptions: Readonly<Record<string, string>> = {
   '--dry-run': 'leave it out: the command has no job',
   '--early-release': NO_DRBD,
   '--enabled-data-collectors': FREE_DAEMON,
-  '--enabled-disk-templates': 'all templates are enabled that the host has tools for',
+  '--enabled-disk-templates': 'every template whose tools are installed is enabled',
   '--enabled-hypervisors': 'KVM is the only hypervisor',
   '--error': '`-F \'status == "error"\'`',
   '--ext-params': 'there is no external storage',
@@ -66,18 +68,18 @@ export const absentOptions: Readonly<Record<string, string>> = {
   '--identify-defaults': 'an export has all parameters',
   '--ignore-consistency': 'a failover needs a shared disk, which is consistent',
   '--ignore-errors': 'filter the lines of `--error-codes`',
-  '--ignore-failures': 'a removal that fails can be repeated',
+  '--ignore-failures': 'repeat a failed removal',
   '--ignore-hvversions': 'QEMU checks the versions',
   '--ignore-ipolicy': POLICY,
   '--ignore-offline': 'the node of the instance must answer',
   '--ignore-remove-failures': '`gnt-instance remove` after the export',
   '--ignore-secondaries': NO_DRBD,
-  '--ignore-size': 'sizes on record are the sizes of the disks',
+  '--ignore-size': 'recorded sizes need no repair',
   '--ignore-soft-errors': 'other instances always continue',
   '--install-image': 'an installation runs in the appliance: `gnt-appliance`',
   '--instance': 'give the name without an option',
   '--instance-communication-network': 'the channel needs no network: `gnt-instance add -C yes`',
-  '--interruptible': 'every delay ends with `gnt-job cancel`',
+  '--interruptible': '`gnt-job cancel` ends every delay',
   '--ip-check': NO_CHECK,
   '--ipolicy-bounds-specs': POLICY,
   '--ipolicy-disk-templates': POLICY,
@@ -148,7 +150,7 @@ export const absentOptions: Readonly<Record<string, string>> = {
   '--remove-uids': 'each instance has a user of its own',
   '--repeat': 'a loop over the command',
   '--reserved-lvs': 'only volumes of instances are changed',
-  '--roman': 'numbers are Arabic',
+  '--roman': 'numbers are always decimal',
   '--runtime-memory': 'the memory of a guest changes at its next start',
   '--sec-node-tags': NO_DRBD,
   '--secondary': NO_DRBD,
@@ -204,27 +206,27 @@ export const differentOptions: Readonly<Record<string, string>> = {
   '--filter': 'takes the expression as its value',
   '--no-ip-check': 'has no effect',
   '--no-name-check': 'has no effect',
-  '--priority': 'has no effect: jobs have no priority',
+  '--priority': 'has no effect, as jobs have no priority',
 };
 
 /** Notes on commands that differ from those of Ganeti. */
 export const differentCommands: Readonly<Record<string, string>> = {
   'gnt-backup export': 'the export stays on the node of the instance',
   'gnt-backup import': 'reads exports of the node that runs the instance',
-  'gnt-cluster command': 'the asked node runs the command without SSH',
+  'gnt-cluster command': 'the local node runs the command without SSH',
   'gnt-cluster init':
-    'the first start of gnt-noded makes a cluster of one node; `--store` more nodes',
+    'the first start of gnt-noded makes a cluster of one node; `--store` allows more nodes',
   'gnt-cluster renew-crypto': 'replaces the cluster key',
   'gnt-cluster verify': 'runs `gnt-node doctor` on every node',
   'gnt-group list': 'the only group is default',
   'gnt-instance activate-disks': 'shows the paths: disks are always active',
   'gnt-instance add': 'placement is built in; there is no secondary node',
   'gnt-instance batch-create': 'all entries are checked before the first job',
-  'gnt-instance console': 'the serial console',
+  'gnt-instance console': 'serial console only',
   'gnt-instance failover': 'shared disks only, and only if the node is down',
-  'gnt-instance migrate': 'takes the disks along',
-  'gnt-instance move': 'stopped instances',
-  'gnt-instance reinstall': 'keeps the old disks until it has succeeded',
+  'gnt-instance migrate': 'also moves local disks',
+  'gnt-instance move': 'stopped instances only',
+  'gnt-instance reinstall': 'keeps the old disks until the new ones work',
   'gnt-job wait': 'another name of `watch`',
   'gnt-network connect': 'names nodes instead of groups',
   'gnt-network disconnect': 'names nodes instead of groups',

@@ -115,16 +115,16 @@ export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
     { path: 'dynamic/instance-identity/document', text: 'Identity document.' },
     {
       path: 'dynamic/instance-identity/signature',
-      text: 'Base64 of its RSA signature with SHA-256, if the cluster signs identities.',
+      text: 'Base64 of the RSA signature of the identity document with SHA-256, if the cluster signs identities.',
     },
     {
       path: 'dynamic/instance-identity/pkcs7',
-      text: 'Base64 of a PKCS#7 message that contains it, if the cluster signs identities.',
+      text: 'Base64 of a PKCS#7 message that contains the identity document, if the cluster signs identities.',
     },
     { path: 'dynamic/instance-identity/rsa2048', text: 'The same as `pkcs7`.' },
     {
       path: 'meta-data/identity',
-      text: 'Identity token: `?aud=URL`. In no listing.',
+      text: 'Identity token: `?aud=URL`. Listings do not show it.',
     },
     { path: 'meta-data/...', text: 'Facts about the instance in the layout of EC2.' },
   ],

@@ -48,7 +48,7 @@ export const exportInfo = z.object({
   problem: z.string().nullable(),
   /** Name of the exported instance; null if the export cannot be read. */
   instance: z.string().nullable(),
-  /** Parts of an export of Ganeti that an import does not keep. */
+  /** Settings in an export of Ganeti that an import does not keep. */
   losses: z.array(z.string()),
 });
 export type ExportInfo = z.infer<typeof exportInfo>;

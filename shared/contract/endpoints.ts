@@ -143,11 +143,11 @@ export const clusterEndpoints = {
     answers: { 200: cryptoRenewed },
   },
   'GET /v1/cluster/identity': {
-    summary: 'Returns the public documents for verifiers of identities of instances',
+    summary: 'Returns the public identity documents for verifiers',
     answers: { 200: identityPublished },
   },
   'POST /v1/cluster/identity-keys': {
-    summary: 'Renews the keys that sign identities of instances',
+    summary: 'Renews the identity keys',
     request: renewIdentityKeys,
     answers: { 200: identityKeysRenewed },
   },

@@ -27,7 +27,7 @@ export const common = {
   dry_run: defaultOnly("add 'dry-run=1' to the query instead", false),
   depends: defaultOnly('jobs do not depend on other jobs'),
 } as const;
-export const NAMED = 'instances and nodes are named, not identified by UUID';
+export const NAMED = 'give the name, not the UUID';
 /** Parameters that Ganeti's clients send by default and that have no effect here. */
 export const withoutMeaning = {
   ...common,

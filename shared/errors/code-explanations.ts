@@ -350,7 +350,7 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
     remedy: 'Read the message of the program.',
   },
   COMMAND_ABSENT: {
-    cause: 'A command of Ganeti has no counterpart.',
+    cause: 'This command of Ganeti has no counterpart in gnt.',
     remedy: 'Use the alternative that the message names.',
   },
   COMMAND_TIMEOUT: {

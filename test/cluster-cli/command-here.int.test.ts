@@ -27,7 +27,7 @@ test('an interrupt ends the command at once, although a child of the shell keeps
   });
   assert.equal(status, 130);
   assert.ok(performance.now() - startedAtMs < 15_000);
-  assert.match(stderr, /error\[INTERRUPTED\]: interrupted; node1: the program may continue/);
+  assert.match(stderr, /error\[INTERRUPTED\]: interrupted: the command may continue on node1/);
 });
 
 test('--failure-only keeps only the last part of the output', async () => {

@@ -101,7 +101,7 @@ test('a command of Ganeti without a counterpart ends with the reason, an alterna
   ] as const) {
     const { status, stdout, stderr } = await runInProcess(program, words, { root: '/nonexistent' });
     assert.deepEqual([status, stdout], [1, '']);
-    const first = `error[COMMAND_ABSENT]: ${program} ${words[0]} does not exist here: `;
+    const first = `error[COMMAND_ABSENT]: ${program} ${words[0]} does not exist in gnt: `;
     assert.ok(stderr.startsWith(first) && /\nhint: .+\n$/.test(stderr), stderr);
   }
 });

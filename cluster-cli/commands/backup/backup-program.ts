@@ -57,7 +57,7 @@ export function createBackupProgram(context: Context): Command {
     description:
       'Same as gnt-instance add, but the import script of the OS definition fills the disks. Parameters that are not given are as exported. A NIC keeps its MAC address if the instance keeps its name. Exports contain no secrets.',
     explanation: [
-      '--all imports each folder of a directory under the name of its instance, and shows the parts of an export of Ganeti that the new instance does not have. A failed import does not stop the others. Exit status 1 if one failed. With --dry-run, no instance is created.',
+      "--all imports each folder of a directory under the name of its instance, and shows the settings in Ganeti's export that the new instance loses. A failed import does not stop the others. Exit status 1 if one failed. With --dry-run, no instance is created.",
       'An export of whole disks accepts only --net, -B, -H, --tags, --autostart and --install-timeout.',
     ],
     options: [

@@ -148,7 +148,7 @@ export const exportFields: FieldTable<ExportInfo> = {
       name: 'losses',
       title: 'Losses',
       kind: 'list',
-      description: 'Parts of an export of Ganeti that an import does not keep',
+      description: 'Settings in an export of Ganeti that an import does not keep',
       get: ({ losses }) => losses,
     },
     {

@@ -28,7 +28,7 @@ export async function runImportAll(
   const client = await context.client();
   const exports = await client.ask('GET /v1/exports', { query: { directory } });
   if (exports.length === 0)
-    throw new AppError('EXPORT_NOT_FOUND', `${directory} has no folders`, {
+    throw new AppError('EXPORT_NOT_FOUND', `${directory} has no exports`, {
       hint: 'Each export is a folder with a config.ini',
     });
   // stdout is for the list of --json.
@@ -63,7 +63,9 @@ export async function runImportAll(
   throw new AppError(
     'COMMAND_FAILED',
     `${failed.length} of ${all.length} export(s) failed: ${failed.map(({ name, path }) => name ?? path).join(', ')}`,
-    { hint: 'See the reasons above, and import these by name' },
+    {
+      hint: 'Read the reasons above, then import these exports by name: gnt-backup import --src-dir FOLDER NAME',
+    },
   );
 }
 

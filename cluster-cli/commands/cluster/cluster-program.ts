@@ -167,12 +167,13 @@ function reachOptions(): readonly OptionMaker[] {
 const POLICIES = ['no', 'yes', 'tagged'] as const satisfies IdentitySettings['policy'][];
 
 function identityOptions(): readonly OptionMaker[] {
-  const group = 'Identities of instances:';
+  const group = 'Identity tokens:';
   return [
-    option('--identity <policy>', 'Give tokens to no, all (yes) or tagged instances (default no)', {
-      group,
-      choices: POLICIES,
-    }),
+    option(
+      '--identity <policy>',
+      'Give identity tokens to no instance, all (yes) or tagged ones (default no)',
+      { group, choices: POLICIES },
+    ),
     option('--identity-trust-domain <name>', 'SPIFFE trust domain (default: cluster name)', {
       group,
     }),
@@ -182,7 +183,7 @@ function identityOptions(): readonly OptionMaker[] {
     option('--identity-audiences <list>', 'Allowed audiences, separated by commas (default: all)', {
       group,
     }),
-    option('--identity-revoke <uuid>', 'Refuse identities to this instance; repeatable', {
+    option('--identity-revoke <uuid>', 'Refuse tokens to this instance; repeatable', {
       group,
       isRepeatable: true,
     }),
@@ -296,19 +297,19 @@ export function createClusterProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'renew-crypto',
-    summary: 'Replace the cluster key, or the keys of instance identities',
+    summary: 'Replace the cluster key, or the identity keys',
     description:
       'Works while the nodes run. Every node gets a new key, and every record is encrypted again. The old key, also that of a removed node, opens nothing afterwards. An interrupted renewal continues when the node that began it runs again.',
     options: [
       option('--skip <nodes>', 'Leave out these nodes, separated by commas; they must join again', {
         group: 'Renewal:',
       }),
-      option('--new-identity-keys', 'Renew only the keys that sign identities of instances', {
+      option('--new-identity-keys', 'Renew only the identity keys', {
         group: 'Renewal:',
       }),
       wholeNumber(
         '--overlap <seconds>',
-        'Time in which verifiers learn new identity keys; 0 replaces them at once (default 3600)',
+        'Seconds between publication and use of new identity keys; 0: replace at once (default 3600)',
         { group: 'Renewal:' },
       ),
       jsonOption(),
@@ -327,7 +328,7 @@ export function createClusterProgram(context: Context): Command {
   addCommand(program, {
     usage: 'identity <action> <dir>',
     arguments: { action: 'export', dir: 'Directory, created if missing' },
-    summary: 'Write the public keys of instance identities for a web server',
+    summary: 'Write the public identity keys for a web server',
     description:
       'Writes the documents that verifiers of identity tokens read: OpenID discovery, the key sets, certificates for EC2 documents, and revoked instances. Serve the directory under the URL of the issuer, and repeat the command after each renewal of the keys and each revocation.',
     options: [],
@@ -372,14 +373,14 @@ function addRemote(program: Command, context: Context): void {
     complete: 'node',
   });
   const explanation = [
-    'Nodes are contacted one after another by the ssh of this node, as root and without questions: the known_hosts files must contain the key of each node, and each node must accept a key of this root. A node marked offline is left out.',
+    'Nodes are contacted one after another by the ssh of this node, as root and without questions: the known_hosts files must contain the key of each node, and each node must accept an SSH key of root on this node. Nodes marked offline are skipped.',
   ];
   addCommand(program, {
     usage: 'command <command...>',
     arguments: { command: 'Command; its words are joined with spaces for the shell of the node' },
     summary: 'Run a command on nodes by SSH',
     description:
-      'Runs a command on nodes by SSH, and on this node, the last one, without SSH. Each line of output begins with the name of the node. Exit status 1 if the command fails on a node.',
+      'Runs a command on each node by SSH, and last on this node without SSH. Each line of output begins with the name of the node. Exit status 1 if the command fails on a node.',
     explanation,
     options: [
       node,

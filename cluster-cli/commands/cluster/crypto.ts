@@ -19,13 +19,9 @@ export interface RenewOptions {
 export async function runRenewCrypto(context: Context, options: RenewOptions): Promise<void> {
   if (options.newIdentityKeys === true) {
     if (options.skip !== undefined)
-      throw new AppError(
-        'USAGE',
-        '--skip renews the cluster key, and excludes --new-identity-keys',
-        {
-          hint: 'Run the command once for each key',
-        },
-      );
+      throw new AppError('USAGE', '--skip and --new-identity-keys exclude each other', {
+        hint: 'Run the command twice, once with each option',
+      });
     await runRenewIdentityKeys(context, options);
     return;
   }

@@ -48,7 +48,7 @@ export function composeIdentity(
 function requireUuid(text: string): string {
   if (uuid.safeParse(text).success) return text;
   throw new AppError('USAGE', `option --identity-revoke: '${text}' is not a UUID`, {
-    hint: `An instance can be renamed, its UUID stays. It is in gnt-instance info ${text}`,
+    hint: `Find the UUID with gnt-instance info ${text}; a rename does not change it`,
   });
 }
 
@@ -61,12 +61,12 @@ function revocations({ identityRevoke = [] }: IdentityOptions): readonly string[
 export function describeIdentity(cluster: ClusterRecord): readonly OutlineEntry[] {
   const { identity } = cluster;
   if (identity === undefined || identity.policy === 'no')
-    return [{ key: 'Identities of instances', value: 'none' }];
+    return [{ key: 'Identity tokens', value: 'none' }];
   const { trustDomain, issuer } = namesOfIdentity(cluster);
   const policy = identity.policy === 'yes' ? 'all instances' : 'instances with tag gnt:identity';
   return [
     {
-      key: 'Identities of instances',
+      key: 'Identity tokens',
       value: policy,
       children: [
         { key: 'Trust domain', value: trustDomain },
@@ -101,7 +101,7 @@ export async function runIdentity(
   } finally {
     process.umask(umask);
   }
-  context.note(`serve this directory as ${issuer}`);
+  context.note(`serve this directory at ${issuer}`);
 }
 
 async function writeDocument(path: string, text: string): Promise<string> {
@@ -137,7 +137,7 @@ export async function runRenewIdentityKeys(
   context.note(
     signsFromMs === 0
       ? 'identity keys replaced: former tokens are no longer accepted'
-      : `identity keys renewed: the new ones sign from ${formatTime(signsFromMs)}`,
+      : `identity keys renewed: the new keys sign from ${formatTime(signsFromMs)}`,
   );
   context.note('if a web server publishes the keys: gnt-cluster identity export DIR');
 }

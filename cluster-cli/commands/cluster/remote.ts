@@ -48,7 +48,7 @@ export async function runClusterCommand(
       ...(isOwn
         ? { program: '/bin/sh', args: ['-c', command] }
         : { program: 'ssh', args: ['-T', ...SSH_OPTIONS, '--', name, command] }),
-      prefix: `${name}: `,
+      node: name,
       failureOnly: options.failureOnly === true,
     }),
   );
@@ -73,7 +73,7 @@ export async function runCopyFile(
       program: 'scp',
       // In SFTP mode no shell of the node expands the path.
       args: ['-s', '-q', '-p', ...SSH_OPTIONS, '--', path, `${name}:${path}`],
-      prefix: `${name}: `,
+      node: name,
       failureOnly: false,
     });
     if (status === 0) context.note(`${name}: copied`);
@@ -143,23 +143,24 @@ function checkName(target: Target): Target {
 interface Running {
   readonly program: string;
   readonly args: readonly string[];
-  readonly prefix: string;
+  readonly node: string;
   /** Print the output only after a failure. */
   readonly failureOnly: boolean;
 }
 
 /**
- * Runs a program without stdin, and prints its output with a prefix.
+ * Runs a program without stdin, and prints its output after the name of the node.
  * @returns its exit status, or as a shell does 128 and the number of the signal that ended it
  * @throws AppError INTERRUPTED at once, even if children of the program keep its output open
  */
 async function runPrefixed(context: Context, running: Running): Promise<number> {
-  const { program, args, prefix, failureOnly } = running;
+  const { program, args, node, failureOnly } = running;
+  const prefix = `${node}: `;
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const left = new AbortController();
   const release = context.interrupts.take(() => {
     child.kill('SIGTERM');
-    left.abort(new AppError('INTERRUPTED', `interrupted; ${prefix}the program may continue`));
+    left.abort(new AppError('INTERRUPTED', `interrupted: the command may continue on ${node}`));
   });
   const kept = keepLast();
   const show = (from: Readable, to: Writable): Promise<void> =>

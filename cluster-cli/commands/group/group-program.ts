@@ -11,7 +11,7 @@ export function createGroupProgram(context: Context): Command {
     usage: 'list [names...]',
     arguments: { names: 'Groups (default: all)' },
     summary: 'List node groups',
-    description: 'Lists node groups. A cluster has one, default, which all nodes belong to.',
+    description: 'Lists node groups. A cluster has one group, default, with all nodes.',
     options: listOptions(),
   }).action(async (names: readonly string[], options: ListOptions) => {
     await (await load()).runGroupList(context, names, options);

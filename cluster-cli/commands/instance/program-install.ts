@@ -97,13 +97,13 @@ function addBatchCreate(program: Command, context: Context): void {
     usage: 'batch-create <file>',
     summary: 'Create the instances of a JSON file',
     description:
-      'Creates the instances of a JSON file in the format of Ganeti, by one job each. If an entry is wrong or its creation would be refused, no instance is created.',
+      'Creates the instances of a JSON file in the format of Ganeti, one job for each. If an entry is wrong or its creation would be refused, no instance is created.',
     arguments: { file: 'JSON list of creations, or - (stdin)' },
     completeArguments: ['file'],
     options: jobOptions(),
     explanation: [
-      'An entry has the keys of a creation by the remote API, see gnt-rapi(7); mode may be missing. Sizes are in MiB or have a unit: 1024, "1024", "1g".',
-      'Each entry is checked against the present state of the cluster, without the other entries: together they may need more room than there is. Exit status 1 if a job fails; the others continue.',
+      'An entry has the keys of a creation by the remote API, see gnt-rapi(7); mode is optional. Sizes are in MiB or have a unit: 1024, "1024", "1g".',
+      'Each entry is checked against the present state of the cluster, without the other entries: together they may need more room than the cluster has. Exit status 1 if a job fails; the others continue.',
     ],
     notes: [
       '[{"instance_name": "web1.example.com", "disk_template": "file", "os_type": "debootstrap+default", "disks": [{"size": "10g"}], "nics": [{}], "beparams": {"maxmem": 1024, "vcpus": 2}}]',

@@ -22,7 +22,7 @@ export function addMove(program: Command, context: Context): void {
     complete: 'node',
     isHidden: true,
   });
-  const force = option('-f, --force', 'Has no effect: the command does not ask', {
+  const force = option('-f, --force', 'No effect, as the command does not ask', {
     isHidden: true,
   });
 

@@ -30,7 +30,7 @@ export interface IdentityServer extends AsyncDisposable {
 export type LoadPublished = () => Promise<Readonly<Record<string, string>>>;
 
 /**
- * Serves OpenID discovery and the public keys of instance identities to everyone who can connect.
+ * Serves OpenID discovery and the public identity keys to everyone who can connect.
  * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT if it cannot listen on the address
  */
 export async function startIdentityServer(

@@ -15,7 +15,7 @@ export function addIdentityOptions(program: Command): void {
   program
     .option(
       '--identity-listen <host:port>',
-      `serve the keys of instance identities over TLS on this address (usual port: ${DEFAULT_PORT})`,
+      `serve the public identity keys over TLS on this address (usual port: ${DEFAULT_PORT})`,
     )
     .option(
       '--identity-certificate <file>',

@@ -57,7 +57,7 @@ export const modifyRequest = z.strictObject({
   ext_params: z.strictObject({}, { error: 'there are no external storage providers' }).optional(),
   ...{ pnode: moves, pnode_uuid: moves, iallocator: moves },
   ...{ remote_node: moves, remote_node_uuid: moves },
-  offline: defaultOnly('an instance has no state beside up and down', false),
+  offline: defaultOnly('an instance is up or down; there is no offline state', false),
   os_name: z.string().nullish(),
   force_variant: z.boolean().optional(),
   osparams: osParameterChanges.nullish(),
@@ -84,7 +84,7 @@ export const removeRequest = z.strictObject({
   ...common,
   ...uuidOfInstance,
   shutdown_timeout: seconds.optional(),
-  ignore_failures: defaultOnly('a removal that fails can be repeated', false),
+  ignore_failures: defaultOnly('repeat a failed removal', false),
 });
 export const shutdownRequest = z.strictObject({
   ...common,
@@ -111,7 +111,7 @@ export const growRequest = z.strictObject({
 export const migrateRequest = z.strictObject({
   ...common,
   ...uuidOfInstance,
-  live: defaultOnly('a migration is live', true),
+  live: defaultOnly('migrations are always live', true),
   target_node_uuid: defaultOnly(NAMED),
   ignore_hvversions: ignored,
   mode: z.literal('live', { error: "expected 'live'" }).nullish(),

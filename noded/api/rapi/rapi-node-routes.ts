@@ -34,7 +34,7 @@ const FLAGS = {
 const roleName = z.enum(['regular', 'master-candidate', 'drained', 'offline'], {
   error: 'expected one of regular, master-candidate, drained, offline',
 });
-const STATES = 'the capacity of a node is measured';
+const STATES = 'gnt measures the capacity of a node';
 const modifyRequest = z.strictObject({
   ...common,
   drained: z.boolean().nullish(),
@@ -44,7 +44,7 @@ const modifyRequest = z.strictObject({
   vm_capable: z.literal(true, { error: 'every node runs instances' }).nullish(),
   auto_promote: z.boolean().optional(),
   force: z.boolean().optional(),
-  node_uuid: defaultOnly('nodes are named'),
+  node_uuid: defaultOnly('give the name of the node, not its UUID'),
   powered: defaultOnly('this API does not control the power of nodes'),
   secondary_ip: defaultOnly('nodes have one address'),
   ndparams: defaultOnly('nodes have no parameters'),

@@ -41,7 +41,7 @@ export interface LoadedExport {
   /** The export is in the folder that only root can open, so this program or root wrote it. */
   readonly isOwn: boolean;
   readonly record: ExportRecord;
-  /** Parts of an export of Ganeti that an import does not keep. */
+  /** Settings in an export of Ganeti that an import does not keep. */
   readonly losses: readonly string[];
   readonly dumps: readonly DumpFile[];
   /**

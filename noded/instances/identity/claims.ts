@@ -20,7 +20,7 @@ export function judgeIdentity(
   { identity }: Pick<ClusterRecord, 'identity'>,
 ): Permission {
   if (identity === undefined || identity.policy === 'no')
-    return { refusal: 'identities of instances are off (gnt-cluster modify --identity)' };
+    return { refusal: 'identity tokens are off; turn them on with gnt-cluster modify --identity' };
   if (identity.revoked?.includes(uuid) === true)
     return { refusal: 'the identity of this instance is revoked' };
   const own = tags.flatMap((tag) =>

@@ -72,7 +72,7 @@ export function createIdentities(dependencies: IdentitiesDependencies): Identiti
     if (permission.audiences?.includes(request.audience) === false)
       return refuse(403, 'this audience is not allowed for this instance');
     const signing = await findSigning();
-    if (signing === undefined) return refuse(503, 'the cluster has no keys that sign identities');
+    if (signing === undefined) return refuse(503, 'the cluster has no identity keys');
     const { [request.alg]: key } = keysOf(signing);
     const time = { issuedAt: Math.floor(clock.now() / 1000), id: randomUUID() };
     const token = await signToken(planClaims(instance, cluster, request, time), key);

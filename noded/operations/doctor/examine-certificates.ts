@@ -10,7 +10,7 @@ const NEEDED_DAYS = 21;
 /** Checks by the setting of the listener, with the subject of their messages. */
 const LISTENERS = [
   ['rapi', 'rapi-certificate', 'the remote API'],
-  ['identity', 'identity-certificate', 'the keys of identities'],
+  ['identity', 'identity-certificate', '--identity-listen'],
 ] as const;
 
 export const checkCertificates: Check = async ({ config }) => {

@@ -15,15 +15,17 @@ export const checkIdentity: Check = async (parts) => {
       await parts.records.clusters.loadIdentityKeys(),
       Date.now(),
     );
-    if (signing === undefined)
-      return failure(CHECK, 'the keys that sign identities of instances are missing', HINT);
+    if (signing === undefined) return failure(CHECK, 'the identity keys are missing', HINT);
     const since = new Date(signing.createdAtMs).toISOString().slice(0, 10);
-    return ok(CHECK, `identities are signed by keys of ${since}, ${published.length} published`);
+    return ok(
+      CHECK,
+      `the identity keys in use are from ${since}; ${published.length} are published`,
+    );
   } catch (error) {
     if (!isAppError(error)) throw error;
     return failure(
       CHECK,
-      `the keys that sign identities cannot be read: ${error.message}`,
+      `the identity keys cannot be read: ${error.message}`,
       error.code === 'RECORD_UNREADABLE' ? HINT : (error.hint ?? null),
     );
   }

@@ -93,7 +93,7 @@ export function ganetiCommandsPage(programs: readonly Command[]): DocumentedPage
       blocks: [
         heading('Description'),
         paragraph(
-          'All commands of Ganeti 3.1 with all of their options. An option that is listed as the same has the same syntax.',
+          'This page compares all commands and options of Ganeti 3.1 with gnt. Same options have the same syntax.',
         ),
         ...[...Map.groupBy(compared, ({ program }) => program)].flatMap(describeProgram),
         heading('Absent options'),

@@ -135,7 +135,7 @@ export function remoteApiPage(): DocumentedPage {
         'All nodes belong to the group `default`. Networks name nodes by `node_names`.',
         'ZFS is the disk template `zfs`, which programs of Ganeti cannot parse.',
         '`osparams["os-image"]` is the image, as in Ganeti. `os_image` is the same.',
-        '`iallocator` of a new instance is `hail` or absent: placement does its work.',
+        '`iallocator` of a new instance can only be `hail` or absent, because placement chooses the node.',
         '`modify` takes the actions `add`, `modify` and `remove` of disks and NICs, not `attach` and `detach`.',
         'Private and secret values are never part of an answer.',
         'A file of a node must be below a folder of `gnt-cluster modify --remote-folders`.',

@@ -105,7 +105,7 @@ test('identity export writes each document, again over the former ones', async (
       'revoked.json',
       'spiffe',
     ]);
-    assert.match(printed.at(-1) ?? '', /serve this directory as https:\/\/id\.example\.com/);
+    assert.match(printed.at(-1) ?? '', /serve this directory at https:\/\/id\.example\.com/);
     await assert.rejects(runIdentity(context, 'show', directory), { code: 'USAGE' });
     const file = join(directory, 'revoked.json');
     await assert.rejects(runIdentity(context, 'export', file), { code: 'FILE_UNREADABLE' });

@@ -76,7 +76,7 @@ test('refuses unknown instances, audiences that are not allowed, and revoked ins
   assert.match(await ask(), /^403 the identity of this instance is revoked/);
   assert.deepEqual(JSON.parse(await lab.published('revoked.json')), { instances: [web.uuid] });
   await lab.configure({ ...ON, policy: 'no' });
-  assert.match(await ask(), /^403 identities of instances are off/);
+  assert.match(await ask(), /^403 identity tokens are off; turn them on with/);
 });
 
 test('tokens stay valid through a renewal of the keys, also one that is asked meanwhile', async () => {
@@ -131,7 +131,7 @@ test('without keys, tokens are refused and views are made', async () => {
   assert.match(await ask(), /^503 .*identity/);
   assert.deepEqual(await lab.identities.planView(exampleView(), web, cluster), {});
   await lab.store.commit([{ ...record, value: undefined }]);
-  assert.match(await ask(), /^503 the cluster has no keys that sign identities/);
+  assert.match(await ask(), /^503 the cluster has no identity keys/);
   assert.deepEqual(await lab.identities.planView(exampleView(), web, cluster), {});
   await lab.clusters.renewIdentityKeys(0);
   await verifyByPython(await ask(), await trusted());
