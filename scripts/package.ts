@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { transform } from 'esbuild';
 import { run } from '#shared/process/run.ts';
 import { collectLicences } from './debian/licences.ts';
 import { writeReleaseNotes, writeRepository } from './debian/repository.ts';
@@ -201,6 +202,13 @@ async function copyModules({ arch, strip }: Architecture, modules: string): Prom
       recursive: true,
       filter: (file) => !/\.(ts|map)$/.test(file),
     });
+  }
+  // Its spacing is as large as its code.
+  const copied = inStage('gnt-common', 'usr/lib/gnt/node_modules');
+  for await (const path of glob('netlink/dist/**/*.js', { cwd: copied })) {
+    const source = await readFile(join(copied, path), 'utf8');
+    const { code } = await transform(source, { minifyWhitespace: true, legalComments: 'inline' });
+    await writeFile(join(copied, path), code);
   }
   const binding = `netlink/prebuilds/linux-${arch}/node.napi.node`;
   await copyFile(join(modules, binding), 'gnt-common', `usr/lib/gnt/node_modules/${binding}`);

@@ -39,6 +39,9 @@ async function unpackCommit(commit: string, tree: string): Promise<void> {
   await mkdir(tree);
   await run('sh', ['-c', 'git -C "$1" archive "$2" | tar -x -C "$3"', 'sh', top, commit, tree]);
   await run('cp', ['-al', join(top, 'node_modules'), join(tree, 'node_modules')]);
+  // npm refuses to list a folder with packages that this commit does not know.
+  const prune = ['prune', '--ignore-scripts', '--offline', '--no-audit', '--no-fund'];
+  await run('npm', prune, { cwd: tree, timeoutMs: BUILD_TIMEOUT_MS });
   // The cache also has the bundle of the present commit.
   await rm(join(tree, 'node_modules/.cache'), { recursive: true, force: true });
 }
