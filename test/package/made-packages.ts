@@ -9,6 +9,16 @@ const BUILD_TIMEOUT_MS = 30 * 60_000;
 /** The last commit whose build makes one package, `gnt`. */
 export const LAST_SINGLE_PACKAGE = '4b1bbb35';
 
+/** Returns why an earlier package cannot be built from this clone; false if it can. */
+export async function whyNoEarlier(commit: string): Promise<string | false> {
+  try {
+    await run('git', ['-C', top, 'cat-file', '-e', `${commit}^{commit}`]);
+    return false;
+  } catch {
+    return `a shallow clone has no commit ${commit}`;
+  }
+}
+
 /** Builds the packages of this checkout. @returns the folder, an archive for apt */
 export async function presentPackages(folder: string): Promise<string> {
   await makePackage(top, folder);
