@@ -44,7 +44,7 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   const audit = new Audit(logger, clock);
   const handed = new HandedFiles(join(dirname(options.contentSocket), METAD_FILE_SOCKET));
   const serveStream = createContentProxy(options.contentSocket, handed);
-  const serveIdentity = createServeIdentity(options.contentSocket);
+  const serveIdentity = createServeIdentity(options.contentSocket, audit);
   const handler = new GuestHandler({ events, serveStream, serveIdentity, metrics, audit, clock });
   const guests = new GuestServer(handler, metrics);
   const services = { socketPath: options.contentSocket, metrics, audit, clock };

@@ -1,11 +1,16 @@
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
-import { parseTokenRequest, type TokenRequest } from '#shared/contract/identity.ts';
+import {
+  parseTokenRequest,
+  TOKENS_UNAVAILABLE,
+  type TokenRequest,
+} from '#shared/contract/identity.ts';
 import { MAX_TOKEN_REQUESTS } from '#shared/contract/metad-control.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
 import { collect } from '#shared/stream/collect.ts';
 import { RETRY_AFTER_S } from '../config/limits.ts';
 import type { Address } from '../dialects/address.ts';
+import type { Audit } from './audit.ts';
 import type { Exchange } from './exchange.ts';
 import { sendText } from './reply.ts';
 
@@ -21,7 +26,7 @@ const NEEDS_FLAVOR = 'the header Metadata-Flavor: Google is required';
 const FLAVOR_HEADER = ['Metadata-Flavor', 'Google'];
 
 /** @param socketPath of the node daemon's content socket */
-export function createServeIdentity(socketPath: string): ServeIdentity {
+export function createServeIdentity(socketPath: string, audit: Audit): ServeIdentity {
   const slots = new InstanceSlots(MAX_TOKEN_REQUESTS);
   return async (exchange, address) => {
     const { instance, request, response } = exchange;
@@ -51,7 +56,8 @@ export function createServeIdentity(socketPath: string): ServeIdentity {
       keep(text);
       return sendToken(exchange, text, headers);
     } catch (error) {
-      return refuse(exchange, 503, `the node does not issue tokens now: ${messageOf(error)}`);
+      audit.failed(instance, 'warn', 'identity.not-issued', { error: messageOf(error) });
+      return refuse(exchange, 503, TOKENS_UNAVAILABLE);
     } finally {
       giveBack();
     }

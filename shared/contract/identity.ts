@@ -13,6 +13,8 @@ export const MAX_TOKEN_TTL_S = 900;
 /** Tokens travel in headers, which many servers limit to 8 KiB. */
 const MAX_AUDIENCE_LENGTH = 1024;
 export const MAX_AUDIENCES = 32;
+/** Shown to a guest after a failure of the node, whose reason is in the log only. */
+export const TOKENS_UNAVAILABLE = 'the node cannot issue tokens now';
 export const MAX_REVOKED = 10_000;
 
 /** Control characters and spaces would confuse logs and lists. */

@@ -202,6 +202,8 @@ test('while the node daemon is away, kept tokens are served and new ones are 503
     const answer = await ask(`${PATH}?audience=away`, neighbour);
     assert.equal(answer.status, 503);
     assert.equal(answer.headers['retry-after'], '1');
+    assert.equal(answer.text.trim(), 'the node cannot issue tokens now', 'without a path');
+    await lab.logLine('identity.not-issued');
     assert.equal((await ask('/ganeti/latest/meta_data.json', neighbour)).status, 200);
   } finally {
     server = await startServer();

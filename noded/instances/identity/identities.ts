@@ -4,6 +4,7 @@ import type { ClusterRecord } from '#shared/contract/api.ts';
 import { ec2Document } from '#shared/contract/ec2-document.ts';
 import {
   parseTokenRequest,
+  TOKENS_UNAVAILABLE,
   type TokenRequest,
   type ViewIdentity,
 } from '#shared/contract/identity.ts';
@@ -105,7 +106,8 @@ export function createIdentities(dependencies: IdentitiesDependencies): Identiti
       } catch (error) {
         if (isAppError(error, 'VALIDATION')) return refuse(400, error.message);
         logger.error('identity.not-issued', { uuid, reason: tellableMessage(error) });
-        return refuse(503, tellableMessage(error));
+        // The reason may have the address of the store.
+        return refuse(503, TOKENS_UNAVAILABLE);
       }
     },
     planView: async (view, instance, cluster) => {
