@@ -1,4 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
+import { CommandFailure } from '../failures/failure.ts';
 import type { Context } from '../terminal/context.ts';
 
 /** Names in one message. */
@@ -25,6 +26,15 @@ export function holdInterrupt({ interrupts }: Pick<Context, 'interrupts'>): Betw
     },
     [Symbol.dispose]: release,
   };
+}
+
+/**
+ * Returns the reason why one of several jobs was refused or failed.
+ * @throws the error itself if the rest would fail too
+ */
+export function refusalOf(error: unknown): string {
+  if (!(error instanceof CommandFailure) || error.exitStatus > 2) throw error;
+  return `${error.message} (${error.code})${error.hint === null ? '' : `; ${error.hint}`}`;
 }
 
 /** Returns `a, b and 480 more`. */

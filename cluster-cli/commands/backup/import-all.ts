@@ -1,8 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import { CommandFailure } from '../../failures/failure.ts';
 import { sanitizeLine } from '../../render/sanitize.ts';
 import type { Context } from '../../terminal/context.ts';
-import { holdInterrupt, nameSome } from '../between-jobs.ts';
+import { holdInterrupt, nameSome, refusalOf } from '../between-jobs.ts';
 import { composeAdd } from '../instance/add.ts';
 import { submitAndWatch } from '../submit.ts';
 import type { ImportOptions } from './backup.ts';
@@ -80,8 +79,6 @@ async function failureOf(act: () => Promise<void>): Promise<string | null> {
     await act();
     return null;
   } catch (error) {
-    const isOfOne = error instanceof CommandFailure && error.exitStatus <= 2;
-    if (!isOfOne) throw error;
-    return `${error.message} (${error.code})${error.hint === null ? '' : `; ${error.hint}`}`;
+    return refusalOf(error);
   }
 }

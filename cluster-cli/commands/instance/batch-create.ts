@@ -5,10 +5,9 @@ import { type Opcode, opcode as opcodeSchema } from '#shared/contract/opcode.ts'
 import { findUnusable } from '#shared/contract/unusable-text.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
-import { CommandFailure } from '../../failures/failure.ts';
 import { watchJob } from '../../progress/watch.ts';
 import type { Context } from '../../terminal/context.ts';
-import { holdInterrupt, nameSome } from '../between-jobs.ts';
+import { holdInterrupt, nameSome, refusalOf } from '../between-jobs.ts';
 import type { SubmitOptions } from '../submit.ts';
 
 /** Ganeti's names of fields, if they differ by more than case. */
@@ -242,10 +241,4 @@ async function watchAll(
       ended.push(null);
     }
   }
-}
-
-/** @throws the error itself if it is no refusal or failure of one instance */
-function refusalOf(error: unknown): string {
-  if (!(error instanceof CommandFailure) || error.exitStatus > 2) throw error;
-  return `${error.message} (${error.code})${error.hint === null ? '' : `; ${error.hint}`}`;
 }
