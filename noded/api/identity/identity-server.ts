@@ -6,7 +6,7 @@ import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { typeOfPublished } from '../../instances/identity/published.ts';
 import { ensureCertificate } from '../rapi/certificate.ts';
-import { listen } from '../rapi/listen.ts';
+import { listen, type Listening } from '../rapi/listen.ts';
 import { networkOf } from '../rapi/login-limit.ts';
 import type { IdentityListenSettings } from './identity-settings.ts';
 
@@ -22,15 +22,11 @@ const KEPT_MS = 1000;
 /** Seconds that verifiers keep a document; much shorter than the overlap of keys. */
 const MAX_AGE_S = 300;
 
-export interface IdentityServer extends AsyncDisposable {
-  readonly port: number;
-}
-
 /** Returns the public documents by path. */
 export type LoadPublished = () => Promise<Readonly<Record<string, string>>>;
 
 /**
- * Serves OpenID discovery and the public identity keys to everyone who can connect.
+ * Serves OpenID discovery and the public identity keys to every client.
  * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT if it cannot listen on the address
  */
 export async function startIdentityServer(
@@ -40,7 +36,7 @@ export async function startIdentityServer(
     nodeName,
     logger,
   }: { readonly load: LoadPublished; readonly nodeName: string; readonly logger: Logger },
-): Promise<IdentityServer> {
+): Promise<Listening> {
   const pem = await ensureCertificate(
     { file: settings.certificateFile, option: '--identity-certificate' },
     nodeName,
@@ -62,16 +58,9 @@ export async function startIdentityServer(
     if (giveBack === undefined) socket.destroy();
     else socket.once('close', giveBack);
   });
-  const port = await listen(server, '--identity-listen', settings);
-  logger.info('identity.ready', { host: settings.host, port });
-  return {
-    port,
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const listening = await listen(server, '--identity-listen', settings);
+  logger.info('identity.ready', { host: settings.host, port: listening.port });
+  return listening;
 }
 
 /** Shares one load among all callers within a time. A failed load is not kept. */

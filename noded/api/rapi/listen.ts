@@ -2,15 +2,19 @@ import type { Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 
+export interface Listening extends AsyncDisposable {
+  readonly port: number;
+}
+
 /**
- * Listens on the address of an option, and returns the port.
+ * Listens on the address of an option. Disposing of the result closes all connections.
  * @throws AppError CONFLICT
  */
 export async function listen(
   server: Server,
   option: string,
   { host, port }: { readonly host: string; readonly port: number },
-): Promise<number> {
+): Promise<Listening> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
       reject(
@@ -22,6 +26,13 @@ export async function listen(
     );
     server.listen(port, host, () => resolve());
   });
-  // A TCP server's address is an object.
-  return (server.address() as AddressInfo).port;
+  return {
+    // A TCP server's address is an object.
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
 }

@@ -10,7 +10,7 @@ import { ensureCertificate } from './certificate.ts';
 import { clusterRoutes, type RapiClusterDependencies } from './rapi-cluster-routes.ts';
 import { instanceRoutes } from './rapi-instance-routes.ts';
 import { jobRoutes } from './rapi-job-routes.ts';
-import { listen } from './listen.ts';
+import { listen, type Listening } from './listen.ts';
 import { LoginLimit } from './login-limit.ts';
 import { networkRoutes, type RapiNetworkDependencies } from './rapi-network-routes.ts';
 import { nodeRoutes, type RapiNodeDependencies } from './rapi-node-routes.ts';
@@ -30,10 +30,6 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Paths without a login: they show that this is a remote API, and its version. */
 const PUBLIC_PATHS: ReadonlySet<string> = new Set(['/', '/version']);
-
-export interface RapiServer extends AsyncDisposable {
-  readonly port: number;
-}
 
 /** The dependencies of all groups of resources. */
 export type RapiDependencies = Omit<
@@ -78,7 +74,7 @@ export interface RapiServing {
 export async function startRapi(
   settings: RapiSettings,
   { routes, nodeName, logger, clock, onAnswered }: RapiServing,
-): Promise<RapiServer> {
+): Promise<Listening> {
   const users = new UsersFile(settings.usersFile, logger);
   await users.refresh();
   const pem = await ensureCertificate(
@@ -111,16 +107,9 @@ export async function startRapi(
     (request, response) => void handle(request, response),
   );
   server.maxConnections = MAX_CONNECTIONS;
-  const port = await listen(server, '--rapi', settings);
-  logger.info('rapi.ready', { host: settings.host, port });
-  return {
-    port,
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const listening = await listen(server, '--rapi', settings);
+  logger.info('rapi.ready', { host: settings.host, port: listening.port });
+  return listening;
 }
 
 /** Answers failures, and logs the user and the resource, never the parameters. */

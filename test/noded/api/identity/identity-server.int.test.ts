@@ -10,16 +10,14 @@ import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { planPublished } from '../../../../noded/instances/identity/published.ts';
-import {
-  type IdentityServer,
-  startIdentityServer,
-} from '../../../../noded/api/identity/identity-server.ts';
+import { startIdentityServer } from '../../../../noded/api/identity/identity-server.ts';
+import type { Listening } from '../../../../noded/api/rapi/listen.ts';
 import { type IdentityLab, openIdentityLab } from '../../../lab/identity-lab.ts';
 import { type Answer, readAnswer } from '../../../metad/support/channel-lab.ts';
 
 let directory: string;
 let lab: IdentityLab;
-let server: IdentityServer;
+let server: Listening;
 let isAway = false;
 
 before(async () => {
