@@ -24,7 +24,7 @@ const refusedSyntax = [
 /** Functions whose types other files read: programs only, not tests. */
 const untypedResults = [
   {
-    // A component's type is what its factory returns, so that "go to definition" lands in its code.
+    // The result of a factory is the component's type, so that "go to definition" lands in its code.
     selector:
       'ExportNamedDeclaration > FunctionDeclaration:not([returnType]):not([id.name=/^(create|open|load)/])',
     message: 'state the return type; only the factory of a component leaves it to its body',

@@ -106,7 +106,7 @@ export function createIdentityKeyRepository(
 }
 
 /**
- * Returns the keys that sign now, and those that verifiers need: future ones, the signing ones, and
+ * Returns the keys that sign now, and the keys to publish: future ones, the signing ones, and
  * former ones while their last tokens are valid. Depends on the time alone, so that nodes agree.
  * @param generations newest first
  */

@@ -94,7 +94,7 @@ test('list shows exports by name, with size, time and problem', async () => {
   assert.equal(stdout, 'web1|noop|2|/srv/x|-\nweb2|noop|1024|/srv/x|dump of disk 0 is missing\n');
 });
 
-test('import --all imports each export under its own name, shows losses, and goes on after failures', async (t) => {
+test('import --all imports each export under its own name, shows losses, and continues after failures', async (t) => {
   const before = daemon.refuse;
   t.after(() => {
     daemon.refuse = before;

@@ -27,7 +27,7 @@ test('commands submit these opcodes, and print these texts', async (t) => {
     await t.test(line, async () => {
       const told = await follow(line, daemon);
       seen += told;
-      if (!isRenewed) assert.ok(kept.includes(told), `it is told now:\n${told}`);
+      if (!isRenewed) assert.ok(kept.includes(told), `the text now:\n${told}`);
     });
   }
   if (isRenewed) await writeFile(FILE, seen);

@@ -81,7 +81,7 @@ function networkTests(): void {
     assert.deepEqual((await network('lan')).connections, { [NODE]: { mode: 'nat' } });
   });
 
-  test('a NIC gets a free address, or the one that was asked for', async () => {
+  test('a NIC gets a free address, or the requested one', async () => {
     await done('network modify --add-reserved-ips 10.9.0.2 lan');
     await add('web1.example.com', '--net 0:network=lan,ip=pool');
     await add('web2.example.com', '--net 0:network=lan,ip=10.9.0.5');

@@ -140,8 +140,8 @@ function schemasOf(types: Readonly<Record<string, z.ZodType>>, direction: Direct
 }
 
 /**
- * Requests state a default in the description. Generators of clients take a field with the keyword
- * `default` for one that is always present.
+ * Requests state a default in the description, because generators of clients take a field with the
+ * keyword `default` as always present.
  */
 function optionsOf(io: Direction): z.core.ToJSONSchemaParams {
   if (io === 'output') return { io };

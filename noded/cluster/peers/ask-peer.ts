@@ -50,7 +50,7 @@ export class UnreachableNode extends AppError {
   }
 }
 
-/** A request of the table, or one that a client sent to this node. */
+/** A request of the table, or a forwarded request of a client. */
 type PeerRequest = Omit<LocatedRequest, 'method'> & { readonly method: string };
 
 /** A mute node receives requests and does not answer: it hangs, or runs another release. */

@@ -35,7 +35,7 @@ export async function followTranscript(
       const printed = normalise(plain(ran.stdout, lab) + plain(ran.stderr, lab));
       const told = `$ ${line}\n${printed}[${ran.status}]\n\n`;
       seen += told;
-      if (!isRenewed) assert.ok(kept.includes(told), `it is told now:\n${told}`);
+      if (!isRenewed) assert.ok(kept.includes(told), `the text now:\n${told}`);
     });
   }
   if (isRenewed) await writeFile(file, seen);

@@ -42,7 +42,7 @@ for (const [name, wallMs, monoMs] of [
   });
 }
 
-test('an instance keeps 16 tokens, and a token of before a change is not kept', () => {
+test('an instance keeps 16 tokens, and drops a token that was requested before a change', () => {
   const cache = new TokenCache(clock());
   for (let index = 0; index < 10_000; index++) cache.expect(`${index}`, 900)(`T${index}`);
   assert.equal(cache.find('9983'), undefined);

@@ -96,7 +96,7 @@ test('who is bound names no archive for a BootEnv but its own', async () => {
   }
 });
 
-test('who is bound plugs NICs into what was named for them, and into what is for everyone', async () => {
+test('a bound user connects NICs to the networks of the user and to networks for everyone', async () => {
   const create = { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new' };
   const change = { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web' };
   const withNic = (nic: object): readonly object[] => [

@@ -93,7 +93,7 @@ test('a reinstallation stops the instance first', () => {
   assert.equal(opcode.parse(parseReinstall('web1', undefined)).opcode, 'INSTANCE_REINSTALL');
 });
 
-test('a modification changes what is given', () => {
+test('a modification changes only the given parameters', () => {
   const parsed = opcode.parse(
     parseModify('web1', { custom_beparams: { memory: 64 }, nics: [], osparams: { a: null } }),
   );

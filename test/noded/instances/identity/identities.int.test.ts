@@ -80,7 +80,7 @@ test('refuses unknown instances, audiences that are not allowed, and revoked ins
   assert.match(await ask(), /^403 identity tokens are off; turn them on with/);
 });
 
-test('tokens stay valid through a renewal of the keys, also one that is asked meanwhile', async () => {
+test('tokens stay valid through a renewal of the keys, also a token issued during the renewal', async () => {
   await lab.configure(ON);
   const earlier = await trusted();
   const before = await ask();

@@ -43,7 +43,7 @@ test('NICs are added last, or where it is said, and changes follow one another',
   assert.throws(() => nicsAfter([{ action: 'add', at: 3, nic: {} }]), { message: /leave a gap/ });
 });
 
-test('of a NIC only what is given changes, and it stays that NIC', () => {
+test('a change of a NIC keeps its other values and its UUID', () => {
   const [front, back] = nicsAfter([
     { action: 'modify', which: 'front', changes: { link: 'br7', name: null } },
     { action: 'modify', which: 1, changes: { network: { mtu: 1400 } } },
