@@ -25,7 +25,7 @@ const layers = {
   ],
   'noded/provision': ['os', 'appliance', 'install'],
   'noded/cluster': ['peers', 'membership', 'placement', 'migration'],
-  'noded/api': ['http', 'rapi', 'identity'],
+  'noded/api': ['http', 'rapi', 'identity', 'web'],
   'appliance/agent': [
     ...['process', 'report', 'channel', 'overlay', 'disks', 'image', 'scripts', 'hooks', 'stages'],
   ],

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { DoctorReport } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
@@ -48,6 +49,7 @@ import type { PeerLink } from '../cluster/peers/peer-link.ts';
 import { startIdentityServer } from '../api/identity/identity-server.ts';
 import { planPublished } from '../instances/identity/published.ts';
 import { createRapiRoutes, startRapi } from '../api/rapi/rapi-server.ts';
+import { type LoopbackParts, openLoopback } from '../api/web/open-loopback.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
 import type { NodeRecords } from './start-records.ts';
@@ -77,7 +79,11 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   const sources = ownSources(parts);
   await using undo = new AsyncDisposableStack();
   const clusterKey = undo.use(startKey(parts));
-  const alone = ownDependencies(parts, sources, clusterKey);
+  const alone = {
+    ...ownDependencies(parts, sources, clusterKey),
+    openWeb: (port: number, signal: AbortSignal): Promise<Readable> =>
+      openLoopback(port, signal, web()),
+  };
   const { own, served } =
     peers === null
       ? { own: alone, served: alone }
@@ -96,16 +102,14 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
     undo.use(await startIdentityServer(config.identity, { load, nodeName, logger }));
   }
   // The node is ready when its own socket answers: start this last.
-  const api = await startApiServer(paths.nodedSocket, {
-    handlers: createApiRoutes(served),
-    forwarding,
-    logger,
-  });
+  const all = { handlers: createApiRoutes(served), forwarding, logger };
+  const web = (): LoopbackParts => ({ ...all, nodeName, version: parts.version, clock });
+  const api = await startApiServer(paths.nodedSocket, all);
   undo.defer(() => api.close());
   // A start that fails must not have accepted requests of other nodes.
   if (peers !== null) answerPeers(peers, own, logger);
-  const all = undo.move();
-  return { [Symbol.asyncDispose]: () => all.disposeAsync() };
+  const started = undo.move();
+  return { [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /**
@@ -254,7 +258,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     examineNodes: async () => [{ node: config.nodeName, report: await examine() }],
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     removeNode: (name, options) => removeFromCluster(name, options, parts),
-  } satisfies ApiDependencies;
+  } satisfies Omit<ApiDependencies, 'openWeb'>;
 }
 
 function startKey({ config, records, logger }: InterfacesParts): ClusterKey {

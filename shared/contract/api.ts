@@ -340,3 +340,25 @@ export const nodeOs = z.union([
   z.strictObject({ node: z.string(), silent: z.string() }),
 ]);
 export type NodeOs = z.infer<typeof nodeOs>;
+
+export const openWeb = z.strictObject({
+  /** TCP port of 127.0.0.1; 0: any free port. */
+  port: z.number().int().min(0).max(65_535).default(0),
+});
+
+/** POST /v1/web: an address that opens the page once. The next line replaces it after its use. */
+export const webLink = z.object({ url: z.string() });
+export type WebLink = z.infer<typeof webLink>;
+
+/** GET /session of a web server: the user of the cookie. */
+export const webSession = z.object({
+  user: z.string(),
+  role: z.enum(['read', 'write']),
+  /** Bound to instances: other instances and the cluster do not exist for the user. */
+  isBound: z.boolean(),
+  /** Value of the header X-Gnt-Csrf, which every change needs. */
+  csrf: z.string(),
+  node: z.string(),
+  version: z.string(),
+});
+export type WebSession = z.infer<typeof webSession>;

@@ -21,6 +21,7 @@ import {
   nodeOs,
   nodeReport,
   osInfo,
+  openWeb,
   renewCrypto,
 } from './api.ts';
 import { applianceUsers } from './appliance-choice.ts';
@@ -79,7 +80,18 @@ export interface Endpoint {
   readonly answers: Readonly<Record<number, z.ZodType | Media | null>>;
   /** Other nodes may call it. Otherwise only clients of the node's own socket may. */
   readonly forPeers?: true;
+  /** Users of the web page who may call it. Absent: none. */
+  readonly access?: WebAccess;
 }
+
+/**
+ * - `root`: only sessions of `gnt-cluster web`.
+ * - `cluster`: also users who are not bound to instances.
+ * - `instance`: also bound users, for instances of theirs. The path has a `{name}`.
+ * - `own`: every user. The answer contains only records that the user may see.
+ * - `all`: every user, with the same answer.
+ */
+export type WebAccess = 'root' | 'cluster' | 'instance' | 'own' | 'all';
 
 type Method = 'GET' | 'POST' | 'DELETE';
 /** `{name}` is one segment of a path. `{*path}` is the rest, which may contain slashes. */
@@ -99,28 +111,34 @@ export const nodeEndpoints = {
     summary: 'Describes this node',
     answers: { 200: nodeInfo },
     forPeers: true,
+    access: 'cluster',
   },
   'GET /v1/nodes': {
     summary: 'Lists all nodes',
     answers: { 200: listedNode.array() },
+    access: 'cluster',
   },
   'DELETE /v1/nodes/{name}': {
     summary: 'Removes a node that will not return from the cluster',
     query: z.object({ 'forget-instances': flag('1: remove its instances too') }),
     answers: { 204: null },
+    access: 'root',
   },
   'GET /v1/doctor': {
     summary: 'Checks whether installations can work on this node',
     answers: { 200: doctorReport },
     forPeers: true,
+    access: 'cluster',
   },
   'GET /v1/doctor-of-nodes': {
     summary: 'Checks all nodes as /v1/doctor does',
     answers: { 200: nodeReport.array() },
+    access: 'cluster',
   },
   'GET /metrics': {
     summary: 'Returns the metrics of both daemons for Prometheus',
     answers: { 200: TEXT },
+    access: 'cluster',
   },
 } as const satisfies Endpoints;
 
@@ -128,10 +146,12 @@ export const clusterEndpoints = {
   'GET /v1/cluster': {
     summary: 'Describes the cluster and its settings',
     answers: { 200: clusterInfo },
+    access: 'cluster',
   },
   'GET /v1/appliances/{name}/users': {
     summary: 'Lists the cluster, OS definitions and instances that use an appliance',
     answers: { 200: applianceUsers },
+    access: 'cluster',
   },
   'GET /v1/cluster/renew-crypto': {
     summary: 'Reports the progress of a renewal of the cluster key that this node runs',
@@ -145,6 +165,7 @@ export const clusterEndpoints = {
   'GET /v1/cluster/identity': {
     summary: 'Returns the public identity documents for verifiers',
     answers: { 200: identityPublished },
+    access: 'cluster',
   },
   'POST /v1/cluster/identity-keys': {
     summary: 'Renews the identity keys',
@@ -169,6 +190,7 @@ export const instanceEndpoints = {
     summary: 'Describes all instances',
     query: z.object({ lines: flag('1: one instance per line instead of an array') }),
     answers: { 200: instanceInfo.array() },
+    access: 'own',
   },
   'GET /v1/instance-summaries': {
     summary: 'Returns one InstanceSummary per line for each instance, without asking other nodes',
@@ -181,6 +203,7 @@ export const instanceEndpoints = {
         .optional(),
     }),
     answers: { 200: LINES },
+    access: 'own',
   },
   'GET /v1/own-instances': {
     summary: 'Between nodes: describes the instances of this node, one per line',
@@ -196,28 +219,33 @@ export const instanceEndpoints = {
     summary: 'Lists orphans. INSTANCE_ADOPT and INSTANCE_REMOVE resolve them',
     answers: { 200: listedOrphan.array() },
     forPeers: true,
+    access: 'cluster',
   },
   'GET /v1/instances/{name}': {
     summary: 'Describes one instance. Private values are replaced; secrets appear by name only',
     answers: { 200: instanceInfo },
     forPeers: true,
+    access: 'instance',
   },
   'GET /v1/instances/{name}/log': {
     summary: 'Returns the log of the last installation',
     query: z.object({ follow: flag('1: follow the log') }),
     answers: { 200: TEXT },
     forPeers: true,
+    access: 'instance',
   },
   'GET /v1/instances/{name}/audit': {
     summary: 'Returns the audit log of the run lists',
     query: z.object({ follow: flag('1: follow the log while the instance exists') }),
     answers: { 200: TEXT },
     forPeers: true,
+    access: 'instance',
   },
   'GET /v1/instances/{name}/hooks': {
     summary: 'Returns the hooks of the next installation in their order',
     answers: { 200: hookBook },
     forPeers: true,
+    access: 'instance',
   },
   'GET /v1/instances/{name}/disks': {
     summary: 'Returns the paths of the disks on the host',
@@ -232,6 +260,7 @@ export const bootEndpoints = {
       'Returns the boot progress of the guest and each change until the instance stops, one GuestProgress per line',
     answers: { 200: LINES },
     forPeers: true,
+    access: 'instance',
   },
 } as const satisfies Endpoints;
 
@@ -240,12 +269,14 @@ export const channelEndpoints = {
     summary: 'Revokes the session tokens of the dialect ec2',
     answers: { 204: null },
     forPeers: true,
+    access: 'instance',
   },
   'GET /v1/instances/{name}/metadata/{*path}': {
     summary: 'Returns metadata as the guest reads it, with secrets replaced',
     query: z.object({ partial: flag('1: return lost secrets as null instead of status 410') }),
     answers: { 200: { type: '*/*' } },
     forPeers: true,
+    access: 'instance',
   },
   'GET /v1/instances/{name}/queue': {
     summary: `Reads the bytes that the guest wrote. The header ${OFFSET_HEADER} is the next offset`,
@@ -271,35 +302,42 @@ export const imageEndpoints = {
   'GET /v1/images': {
     summary: 'Lists the images of all catalogues',
     answers: { 200: imageInfo.array() },
+    access: 'all',
   },
   'GET /v1/catalogues': {
     summary: 'Lists the image catalogues',
     answers: { 200: catalogueInfo.array() },
+    access: 'cluster',
   },
   'POST /v1/images/resolve': {
     summary: 'Returns the current source and checksum of an image',
     request: resolveImage,
     answers: { 200: resolvedImage },
+    access: 'all',
   },
   'POST /v1/images/import': {
     summary: 'Imports a file of this node as an image',
     request: importImage,
     answers: { 204: null },
+    access: 'root',
   },
   'POST /v1/images/remove': {
     summary: 'Removes an imported image or a catalogue',
     request: removeImage,
     answers: { 204: null },
+    access: 'cluster',
   },
   'POST /v1/catalogues': {
     summary: 'Adds a catalogue from a file of this node or an HTTPS URL',
     request: addCatalogue,
     answers: { 204: null },
+    access: 'root',
   },
   'POST /v1/catalogues/update': {
     summary: 'Reads the named catalogues again, or all',
     request: updateCatalogues,
     answers: { 204: null },
+    access: 'cluster',
   },
 } as const satisfies Endpoints;
 
@@ -308,15 +346,18 @@ export const osEndpoints = {
     summary: 'Lists the OS definitions of this node',
     answers: { 200: osInfo.array() },
     forPeers: true,
+    access: 'all',
   },
   'GET /v1/os/{name}': {
     summary: 'Describes one OS definition',
     answers: { 200: osInfo },
     forPeers: true,
+    access: 'all',
   },
   'GET /v1/os-of-nodes': {
     summary: 'Lists the OS definitions of all nodes',
     answers: { 200: nodeOs.array() },
+    access: 'cluster',
   },
 } as const satisfies Endpoints;
 
@@ -332,6 +373,7 @@ export const exportEndpoints = {
         .optional(),
     }),
     answers: { 200: exportInfo.array() },
+    access: 'root',
   },
 } as const satisfies Endpoints;
 
@@ -339,26 +381,32 @@ export const objectEndpoints = {
   'GET /v1/profiles': {
     summary: 'Lists the profiles',
     answers: { 200: profileInfo.array() },
+    access: 'own',
   },
   'GET /v1/networks': {
     summary: 'Lists the networks with their addresses',
     answers: { 200: networkInfo.array() },
+    access: 'own',
   },
   'GET /v1/bootenvs': {
     summary: 'Lists the boot environments',
     answers: { 200: bootEnvInfo.array() },
+    access: 'own',
   },
   'GET /v1/boot-templates': {
     summary: 'Lists the templates of boot environments',
     answers: { 200: bootTemplateInfo.array() },
+    access: 'cluster',
   },
   'GET /v1/boot-params': {
     summary: 'Lists the params of boot environments',
     answers: { 200: bootParamInfo.array() },
+    access: 'cluster',
   },
   'GET /v1/boot-archives': {
     summary: 'Lists the extracted archives of boot environments on this node',
     answers: { 200: bootArchiveInfo.array() },
+    access: 'cluster',
   },
   'GET /v1/instances/{name}/boot-plan': {
     summary:
@@ -368,6 +416,7 @@ export const objectEndpoints = {
     }),
     answers: { 200: bootPlanInfo },
     forPeers: true,
+    access: 'instance',
   },
 } as const satisfies Endpoints;
 
@@ -462,25 +511,38 @@ export const jobEndpoints = {
     request: opcode,
     answers: { 200: dryRunAccepted, 202: jobSubmitted },
     forPeers: true,
+    access: 'own',
   },
   'GET /v1/jobs': {
     summary: 'Lists all jobs without their logs',
     answers: { 200: jobRecord.array() },
+    access: 'own',
   },
   'GET /v1/jobs/{id}': {
     summary: 'Describes one job',
     answers: { 200: jobRecord },
     forPeers: true,
+    access: 'own',
   },
   'DELETE /v1/jobs/{id}': {
     summary: 'Cancels a job',
     answers: { 202: done },
     forPeers: true,
+    access: 'own',
   },
   'GET /v1/jobs/{id}/events': {
     summary: 'Returns the events of a job until its end, one JobEvent per line',
     answers: { 200: LINES },
     forPeers: true,
+    access: 'own',
+  },
+} as const satisfies Endpoints;
+
+export const webEndpoints = {
+  'POST /v1/web': {
+    summary: 'Serves the web page on 127.0.0.1 while this request lasts, one WebLink per line',
+    request: openWeb,
+    answers: { 200: LINES },
   },
 } as const satisfies Endpoints;
 
@@ -488,6 +550,7 @@ const documentEndpoints = {
   'GET /v1/openapi.json': {
     summary: 'Returns this API as an OpenAPI document',
     answers: { 200: { type: 'application/json' } },
+    access: 'all',
   },
 } as const satisfies Endpoints;
 
@@ -501,6 +564,7 @@ export const channelStreamEndpoints = {
     summary: 'Connects to the serial console (`Upgrade: tcp`)',
     answers: { 101: null },
     forPeers: true,
+    access: 'instance',
   },
 } as const satisfies Endpoints;
 
@@ -528,6 +592,7 @@ export const endpoints = {
   ...objectEndpoints,
   ...moveEndpoints,
   ...jobEndpoints,
+  ...webEndpoints,
   ...documentEndpoints,
   ...channelStreamEndpoints,
   ...moveStreamEndpoints,

@@ -184,6 +184,18 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
     cause: 'A user of the remote API named a file outside the allowed folders.',
     remedy: 'Name the folder with `gnt-cluster modify --remote-folders DIR`.',
   },
+  LOGIN_REQUIRED: {
+    cause: 'A request to the web page has no session, or its session has ended.',
+    remedy: 'Log in again, or open the newest address that `gnt-cluster web` printed.',
+  },
+  LOGIN_FAILED: {
+    cause: 'The user name or password is wrong, or the address with a token was used already.',
+    remedy: 'Try again, or open the newest address that `gnt-cluster web` printed.',
+  },
+  TOO_MANY_LOGINS: {
+    cause: 'A network sent too many wrong passwords, or too many users are logged in.',
+    remedy: 'Wait a minute.',
+  },
   NOT_FOR_PEERS: {
     cause: 'Another node asked for a route or an operation that nodes do not ask each other for.',
     remedy: 'Run the command on the node itself. Nodes of one cluster need the same release.',

@@ -20,6 +20,7 @@ import { JOIN_DESCRIPTION } from './join-description.ts';
 import type { JoinTokenOptions } from './join.ts';
 import type { CommandOptions, NodeOptions } from './remote.ts';
 import type { VerifyOptions } from './verify.ts';
+import type { WebOptions } from './web.ts';
 
 const load = () => import('./cluster.ts');
 const loadJoin = () => import('./join.ts');
@@ -348,6 +349,22 @@ export function createClusterProgram(context: Context): Command {
   });
   addRemote(program, context);
   addTags(program, context);
+  addCommand(program, {
+    usage: 'web',
+    summary: 'Serve the web page of the cluster on this host',
+    description:
+      'Serves the web page on 127.0.0.1 until Ctrl-C, and prints its address. The address works once; after its use the command prints the next one. The browser gets the rights of root.',
+    explanation: [
+      'To serve the page permanently, with users and TLS: gnt-noded --web HOST:PORT.',
+      'From another computer, forward the port with ssh -L PORT:127.0.0.1:PORT.',
+    ],
+    options: [
+      wholeNumber('--port <port>', 'TCP port (default: any free port)', { group: 'Page:' }),
+    ],
+    examples: ['gnt-cluster web', 'gnt-cluster web --port 8080'],
+  }).action(async (options: WebOptions) => {
+    await (await import('./web.ts')).runWeb(context, options);
+  });
   addCommand(program, {
     usage: 'verify',
     summary: 'Check the nodes and the instances',

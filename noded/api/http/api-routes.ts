@@ -10,6 +10,7 @@ import { nodeRoutes, type NodeRoutesDependencies } from './node-routes.ts';
 import { objectRoutes, type ObjectRoutesDependencies } from './object-routes.ts';
 import { describeApi } from './openapi.ts';
 import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
+import { webRoutes, type WebRoutesDependencies } from './web-routes.ts';
 
 /** The dependencies of all groups of routes. */
 export type ApiDependencies = NodeRoutesDependencies &
@@ -21,6 +22,7 @@ export type ApiDependencies = NodeRoutesDependencies &
   OsRoutesDependencies &
   ObjectRoutesDependencies &
   MoveRoutesDependencies &
+  WebRoutesDependencies &
   JobRoutesDependencies & { readonly version: string };
 
 /** Implements every endpoint of `shared/contract/endpoints.ts`. */
@@ -36,6 +38,7 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiHandlers {
     ...objectRoutes(dependencies),
     ...moveRoutes(dependencies),
     ...jobRoutes(dependencies),
+    ...webRoutes(dependencies),
     'GET /v1/openapi.json': () => JSON.stringify(describeApi(dependencies.version)),
   };
 }

@@ -61,14 +61,8 @@ function createApi(
 } {
   const app = new Koa();
   app.silent = true;
-  const router = createApiRouter(served.handlers, askers);
   app.use(answerErrors(served.logger));
-  if (served.forwarding !== null) app.use(forwardToOwner(served.forwarding));
-  app.use(router.routes());
-  app.use(router.allowedMethods());
-  app.use((context) => {
-    throw new AppError('NOT_FOUND', `this API has no ${context.method} ${context.path}`);
-  });
+  useApi(app, served, askers);
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
   // An event stream may be silent for the length of its job.
@@ -81,6 +75,17 @@ function createApi(
     void openRawStream(request, socket, head, served);
   });
   return { server, streams };
+}
+
+/** Adds the endpoints of the table to an application. */
+export function useApi(app: Koa, { handlers, forwarding }: ServedApi, askers?: Askers): void {
+  const router = createApiRouter(handlers, askers);
+  if (forwarding !== null) app.use(forwardToOwner(forwarding));
+  app.use(router.routes());
+  app.use(router.allowedMethods());
+  app.use((context) => {
+    throw new AppError('NOT_FOUND', `this API has no ${context.method} ${context.path}`);
+  });
 }
 
 async function listen(server: Server, path: string): Promise<void> {

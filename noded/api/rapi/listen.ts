@@ -1,4 +1,5 @@
-import type { Server } from 'node:https';
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 
@@ -11,7 +12,7 @@ export interface Listening extends AsyncDisposable {
  * @throws AppError CONFLICT
  */
 export async function listen(
-  server: Server,
+  server: Server | TlsServer,
   option: string,
   { host, port }: { readonly host: string; readonly port: number },
 ): Promise<Listening> {

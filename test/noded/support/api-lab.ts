@@ -173,6 +173,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       }),
     }),
     removeNode: () => Promise.resolve(),
+    openWeb: () => Promise.reject(new Error('no web page here')),
     migrationTarget: noMigrationTarget(),
   } satisfies ApiDependencies;
   const served: ServedApi = {

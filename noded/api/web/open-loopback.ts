@@ -1,0 +1,90 @@
+import { createServer } from 'node:http';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { Context, Middleware, Next } from 'koa';
+import type { Clock } from '#shared/clock/clock.ts';
+import type { WebLink } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { listen } from '../rapi/listen.ts';
+import { loadPage } from './page.ts';
+import { ROOT } from './require-access.ts';
+import { cookieName, formatCookie } from './session-cookie.ts';
+import { newToken, Sessions } from './sessions.ts';
+import { createWebApp, type WebParts } from './web-app.ts';
+
+const HOST = '127.0.0.1';
+/** A browser opens about six connections for each open page. */
+const MAX_CONNECTIONS = 128;
+const HEADERS_TIMEOUT_MS = 10_000;
+
+export interface LoopbackParts extends Omit<WebParts, 'page'> {
+  readonly clock: Clock;
+}
+
+/**
+ * Serves the page on a loopback port until the signal aborts. Its users have the rights of root.
+ * @param port 0: any free port
+ * @returns one WebLink per line: an address with a token that works once, and the next one after
+ * each use
+ * @throws AppError CONFLICT
+ */
+export async function openLoopback(
+  port: number,
+  signal: AbortSignal,
+  parts: LoopbackParts,
+): Promise<Readable> {
+  const { clock, logger } = parts;
+  const sessions = new Sessions(clock, null);
+  const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0 });
+  server.maxConnections = MAX_CONNECTIONS;
+  const listening = await listen(server, '--port', { host: HOST, port });
+  const links = new Readable({ read: () => undefined });
+  const own = listening.port;
+  let token = '';
+  const renew = (): void => {
+    token = newToken();
+    const link: WebLink = { url: `http://${HOST}:${own}/?token=${token}` };
+    links.push(`${JSON.stringify(link)}\n`);
+  };
+  const exchange: Middleware = async (context: Context, next: Next) => {
+    const given = context.method === 'GET' && context.path === '/' ? context.query['token'] : '';
+    if (typeof given !== 'string' || given === '') {
+      await next();
+      return;
+    }
+    if (!isSame(given, token)) throw usedToken();
+    context.set('Set-Cookie', formatCookie(cookieName(own), sessions.begin(ROOT).id));
+    // The token stays in neither the address bar nor the history.
+    context.redirect('/');
+    context.status = 303;
+    renew();
+  };
+  const entrance = {
+    ...{ isTls: false, cookie: cookieName(own), sessions, login: exchange },
+    isCurrent: () => Promise.resolve(true),
+  };
+  const handle = createWebApp({ ...parts, page: await loadPage() }, entrance);
+  server.on('request', (request, response) => void handle(request, response));
+  renew();
+  const close = (): void => {
+    sessions.endAll();
+    links.push(null);
+    void listening[Symbol.asyncDispose]();
+    logger.info('web.closed', { port: own });
+  };
+  if (signal.aborted) close();
+  else signal.addEventListener('abort', close, { once: true });
+  logger.info('web.opened', { host: HOST, port: own });
+  return links;
+}
+
+function isSame(given: string, token: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(token));
+}
+
+function usedToken(): AppError {
+  return new AppError('LOGIN_FAILED', 'this address was used already', {
+    hint: 'Open the newest address that gnt-cluster web printed.',
+  });
+}

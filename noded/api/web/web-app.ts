@@ -1,0 +1,120 @@
+import type { IncomingMessage } from 'node:http';
+import Koa, { type Context, type Middleware, type Next } from 'koa';
+import type { WebSession } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { type ServedApi, useApi } from '../http/api-server.ts';
+import { answerErrors } from '../http/http-errors.ts';
+import { secureAnswers, setPageHeaders } from './answer-headers.ts';
+import { findEndpoint } from './find-endpoint.ts';
+import { type Page, servePage } from './page.ts';
+import { requireLoopbackHost, requireSameOrigin } from './request-origin.ts';
+import { requireAccess, requireCsrf } from './require-access.ts';
+import { formatCookie, readCookie } from './session-cookie.ts';
+import type { Session, Sessions } from './sessions.ts';
+
+/** Requests of the page itself, such as after an event, which do not prolong the session. */
+const BACKGROUND_HEADER = 'x-gnt-background';
+
+export interface WebParts extends ServedApi {
+  readonly page: Page;
+  readonly nodeName: string;
+  readonly version: string;
+}
+
+/** What differs between the loopback port and the permanent address. */
+export interface Entrance {
+  readonly isTls: boolean;
+  readonly cookie: string;
+  readonly sessions: Sessions;
+  /** Answers the requests that begin a session. */
+  readonly login: Middleware;
+  /** Returns whether the user of the session still has its rights. */
+  readonly isCurrent: (session: Session) => Promise<boolean>;
+}
+
+/** Creates the handler of a web server: login, the page, and the API for users of a session. */
+export function createWebApp(parts: WebParts, entrance: Entrance): ReturnType<Koa['callback']> {
+  const app = new Koa();
+  app.silent = true;
+  app.use(secureAnswers(entrance.isTls));
+  app.use(answerErrors(parts.logger));
+  app.use(requireOwnHost(entrance));
+  app.use(entrance.login);
+  app.use(serveSession(parts, entrance));
+  app.use(servePages(parts.page));
+  app.use(admit(entrance));
+  useApi(app, parts);
+  return app.callback();
+}
+
+/**
+ * Returns the session of a request.
+ * @throws AppError LOGIN_REQUIRED, or NOT_ALLOWED for a request of another site
+ */
+export async function requireSession(
+  request: IncomingMessage,
+  { isTls, cookie, sessions, isCurrent }: Entrance,
+): Promise<Session> {
+  requireSameOrigin(request, isTls);
+  const session = sessions.find(readCookie(request, cookie) ?? '');
+  if (session !== undefined && (await isCurrent(session))) return session;
+  if (session !== undefined) sessions.end(session);
+  throw new AppError('LOGIN_REQUIRED', 'there is no session, or it has ended', {
+    hint: isTls ? 'Log in again.' : 'Open the newest address that gnt-cluster web printed.',
+  });
+}
+
+function requireOwnHost({ isTls }: Entrance): Middleware {
+  return async (context: Context, next: Next) => {
+    if (!isTls) requireLoopbackHost(context.req);
+    await next();
+  };
+}
+
+function serveSession({ nodeName, version }: WebParts, entrance: Entrance): Middleware {
+  return async (context: Context, next: Next) => {
+    if (context.path === '/session' && context.method === 'GET') {
+      const { user, csrf } = await requireSession(context.req, entrance);
+      context.body = {
+        user: user.name,
+        role: user.role,
+        isBound: user.scope !== null,
+        csrf,
+        node: nodeName,
+        version,
+      } satisfies WebSession;
+    } else if (context.path === '/logout' && context.method === 'POST') {
+      const session = await requireSession(context.req, entrance);
+      requireCsrf(context.req, session);
+      entrance.sessions.end(session);
+      context.set('Set-Cookie', formatCookie(entrance.cookie, ''));
+      context.status = 204;
+    } else await next();
+  };
+}
+
+function servePages(page: Page): Middleware {
+  return async (context: Context, next: Next) => {
+    const isRead = context.method === 'GET' || context.method === 'HEAD';
+    const isApi = /^\/(?:v1|metrics|session|login|logout)(?:\/|$)/.test(context.path);
+    if (!isRead || isApi || !servePage(context, page)) await next();
+    else setPageHeaders(context);
+  };
+}
+
+/** Lets a request pass to the API if its session may call the endpoint. */
+function admit(entrance: Entrance): Middleware {
+  return async (context: Context, next: Next) => {
+    const session = await requireSession(context.req, entrance);
+    requireCsrf(context.req, session);
+    const found = findEndpoint(context.method, context.path);
+    if (found === undefined)
+      throw new AppError('NOT_FOUND', `this API has no ${context.method} ${context.path}`);
+    requireAccess(session.user, found.endpoint);
+    if (context.get(BACKGROUND_HEADER) === '') entrance.sessions.use(session);
+    const end = (): void => void context.req.socket.destroy();
+    session.signal.addEventListener('abort', end);
+    context.res.once('close', () => session.signal.removeEventListener('abort', end));
+    await next();
+  };
+}
