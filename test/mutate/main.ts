@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,10 +8,15 @@ import { createSeededRandom } from '../lab/seeded-random.ts';
 import { isPure } from '../runner/groups.ts';
 import { createCompiler } from './compiles.ts';
 import { applyMutant, describeMutant, findMutants, type Mutant } from './mutants.ts';
+import { createExecutedCode } from './executed-code.ts';
 import { findNearTests } from './near-tests.ts';
 
 /** A mutant that never ends a loop counts as killed. */
 const LIMIT_MS = 60_000;
+/** Tests of a kind, pure or not, that are run for one mutant: the nearest ones. */
+const MOST = 8;
+/** Tests of a kind that are looked at. */
+const MOST_MEASURED = 40;
 const FOLDERS =
   'metad,noded/{cluster,instances,jobs,net,netboot,operations,records,storage},shared/contract,cluster-cli';
 
@@ -29,10 +34,13 @@ const { values } = parseArgs({
   },
 });
 const folder = mkdtempSync(join(tmpdir(), 'gnt-mutate-'));
+// Programs that a test starts under another user read the mutant, too.
+chmodSync(folder, 0o755);
 process.on('exit', () => rmSync(folder, { recursive: true }));
 
 const compiles = createCompiler(projectDir);
 const nearTests = findNearTests(projectDir);
+const executes = createExecutedCode(projectDir, (test, env) => passes([test], env));
 const patterns = values.folders.match(/(?:[^,{]|\{[^}]*\})+/g) ?? [];
 const files = patterns
   .flatMap((pattern) => globSync([`${pattern}/**/*.ts`, `${pattern}.ts`]))
@@ -59,7 +67,7 @@ async function work(): Promise<void> {
       refused += 1;
       continue;
     }
-    const tests = nearTests(mutant.file);
+    const tests = await chooseTests(mutant);
     if (await isKilled(mutant, tests, join(folder, `${at}.json`))) {
       killed += 1;
       continue;
@@ -67,6 +75,20 @@ async function work(): Promise<void> {
     const survived = `survived ${tests.join(' ') || 'without a test'}`;
     process.stdout.write(`${describeMutant(mutant)}\n  ${survived}\n`);
   }
+}
+
+/** Returns the nearest tests that execute the changed code. */
+async function chooseTests({ file, at }: Mutant): Promise<readonly string[]> {
+  const near = nearTests(file);
+  const chosen: string[] = [];
+  for (const isOfGroup of [isPure, (test: string) => !isPure(test)]) {
+    const before = chosen.length;
+    for (const test of near.filter(isOfGroup).slice(0, MOST_MEASURED)) {
+      if (chosen.length - before === MOST) break;
+      if (await executes(test, file, at)) chosen.push(test);
+    }
+  }
+  return chosen;
 }
 
 async function isKilled(mutant: Mutant, tests: readonly string[], file: string): Promise<boolean> {

@@ -6,6 +6,8 @@ export interface Mutant {
   readonly file: string;
   readonly start: number;
   readonly end: number;
+  /** Offset of the changed expression or statement: `start` may be its operator. */
+  readonly at: number;
   readonly text: string;
 }
 
@@ -16,6 +18,9 @@ const SWAPPED: Readonly<Record<string, string>> = {
 
 /** Words that a program compares or sends; sentences are for people and change freely. */
 const CONSTANT = /^[\w./:-]+$/;
+
+/** A call that only writes a message: a person misses it, no program does. */
+const MESSAGE = /(?:^|\.)(?:logger\.\w+|report\.log|context\.note)$/;
 
 /** Returns the mutants of a file, in the order of its text. */
 export function findMutants(file: string): readonly Mutant[] {
@@ -29,10 +34,12 @@ export function findMutants(file: string): readonly Mutant[] {
     if (ts.isPropertyAssignment(node)) return visit(node.initializer);
     if (ts.isElementAccessExpression(node)) return visit(node.expression);
     if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) return;
-    const changed = mutate(node, source);
+    const changed = isOfMessage(node) ? null : mutate(node, source);
     const place = ts.isBinaryExpression(node) ? node.operatorToken : node;
-    if (changed !== null)
-      found.push({ file, start: place.getStart(source), end: place.end, text: changed });
+    if (changed !== null) {
+      const [at, start] = [node.getStart(source), place.getStart(source)];
+      found.push({ file, start, end: place.end, at, text: changed });
+    }
     ts.forEachChild(node, visit);
   };
   visit(source);
@@ -54,10 +61,26 @@ function mutate(node: ts.Node, source: ts.SourceFile): string | null {
 }
 
 function isDroppable(node: ts.Node): boolean {
-  if (ts.isIfStatement(node)) return node.elseStatement === undefined;
+  if (isMessage(node)) return false;
+  if (ts.isIfStatement(node))
+    return node.elseStatement === undefined && !isMessage(node.thenStatement);
   if (ts.isThrowStatement(node)) return true;
   // `void held` only marks a parameter as used.
   return ts.isExpressionStatement(node) && !ts.isVoidExpression(node.expression);
+}
+
+function isMessage(node: ts.Node): boolean {
+  return ts.isExpressionStatement(node) && isMessageCall(node.expression);
+}
+
+/** Tells whether a node is the text of a message, such as the name of an event in a log. */
+function isOfMessage(node: ts.Node): boolean {
+  const { parent } = node as { readonly parent?: ts.Node };
+  return ts.isStringLiteral(node) && parent !== undefined && isMessageCall(parent);
+}
+
+function isMessageCall(node: ts.Node): boolean {
+  return ts.isCallExpression(node) && MESSAGE.test(node.expression.getText());
 }
 
 function isCondition(node: ts.Node): boolean {

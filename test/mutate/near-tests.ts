@@ -2,10 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { findTestFiles, isPure } from '../runner/groups.ts';
 
-/** Tests that are run for one mutant at most: the nearest ones. */
-const MOST = 8;
-/** The parser of a language has the longest way to its tests. */
-const HOPS = 4;
+/** From a test that starts a program to its smallest parts. */
+const HOPS = 8;
 const IMPORT = /(?:from |import\()\s*'([.#][^']*\.ts)'/g;
 /** A test starts this file in a child process, which inherits the loader hook. */
 const START = /'((?:metad|noded|cluster-cli)\/[^' ]*\.ts)'/g;
@@ -19,7 +17,7 @@ const LEADS_ON =
 
 /**
  * Returns a function that gives the fast tests that reach a file by imports: those of its program,
- * or all for a file in `shared/`. Pure and near tests come first, the reference documents last.
+ * or all for a file in `shared/`. Pure and near tests come first.
  */
 export function findNearTests(projectDir: string): (file: string) => readonly string[] {
   const imports = createImports(projectDir);
@@ -45,14 +43,10 @@ export function findNearTests(projectDir: string): (file: string) => readonly st
       2 * sharedWords(test) -
       (test.startsWith(wing) ? 4 : 0) -
       (test.startsWith(`test/${dirname(file)}/`) ? 4 : 0);
-    const near = reached.filter(({ hops }) => hops.has(file));
-    return [
-      ...near
-        .filter(({ test }) => test.startsWith(folder))
-        .sort((a, b) => rank(a) - rank(b))
-        .slice(0, MOST),
-      ...near.filter(({ test }) => test === REFERENCE),
-    ].map(({ test }) => test);
+    return reached
+      .filter(({ hops, test }) => hops.has(file) && (test.startsWith(folder) || test === REFERENCE))
+      .sort((a, b) => rank(a) - rank(b))
+      .map(({ test }) => test);
   };
 }
 

@@ -11,6 +11,7 @@ import {
 } from '../../../noded/operations/snapshots.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { instanceRecord } from '../support/records.ts';
+import { createOperationLab, type World } from './operation-lab.ts';
 
 const made = instanceRecord(
   { name: 'web1', disks: [{ sizeBytes: 512 }] },
@@ -143,4 +144,97 @@ test('while an installation may still take its place, snapshots are left alone',
     removing.prepare({ opcode: 'INSTANCE_REMOVE_SNAPSHOT', name: 'web1', snapshot: 'one' }, signal),
     expected,
   );
+});
+
+const input = { name: 'web1', snapshot: 'one' };
+const RUNNING: World = {
+  runner: { isRunning: () => true, running: () => ({ machine: { halt: null } }) },
+};
+
+for (const [what, world, wasRunning, checks] of [
+  ['a stopped instance, whose disks are found unused', {}, false, ['runner.checkDisksUnused']],
+  ['a running instance', RUNNING, true, []],
+] as const) {
+  test(`a snapshot of ${what} is in its record after its disks are taken`, async () => {
+    const { steps, record, run } = createOperationLab(made, world);
+    const result = await run(takeSnapshotHandler, { opcode: 'INSTANCE_SNAPSHOT', ...input });
+    assert.deepEqual(steps, [
+      ...[...checks, 'snapshots.check', 'execute', 'snapshots.take', 'instances.update'],
+    ]);
+    const [taken = assert.fail(), ...others] = record()?.snapshots ?? [];
+    assert.deepEqual(others, []);
+    const { instanceId, disks, hostKeys } = made;
+    assert.deepEqual(taken, {
+      ...{ uuid: taken.uuid, name: 'one', takenAtMs: 5000, wasRunning },
+      ...{ instanceId, installState: 'installed', disks, hostKeys },
+    });
+    assert.deepEqual(result, { ...input, uuid: taken.uuid });
+  });
+}
+
+test('a commit that is tried twice leaves one snapshot, beside the earlier ones', async () => {
+  const other = { ...snapshot, uuid: made.channel.uuid, name: 'earlier' };
+  const take = async (
+    _: unknown,
+    __: unknown,
+    { commit }: { readonly commit: () => Promise<unknown> },
+  ) => {
+    await commit();
+    await commit();
+    return { stillMs: 0 };
+  };
+  const { record, run } = createOperationLab(
+    { ...made, snapshots: [other] },
+    { snapshots: { take } },
+  );
+  await run(takeSnapshotHandler, { opcode: 'INSTANCE_SNAPSHOT', ...input });
+  assert.deepEqual(
+    record()?.snapshots.map(({ name }) => name),
+    ['earlier', 'one'],
+  );
+});
+
+test('only a request for it copies the disks of a snapshot', async () => {
+  const mayCopy: unknown[] = [];
+  const snapshots = {
+    check: async (_: unknown, may: boolean) => void mayCopy.push(may),
+    take: async (_: unknown, __: unknown, options: { readonly mayCopy: boolean }) => {
+      mayCopy.push(options.mayCopy);
+      return { stillMs: 0 };
+    },
+  };
+  for (const copy of [undefined, true]) {
+    const { run } = createOperationLab(made, { snapshots });
+    await run(takeSnapshotHandler, { opcode: 'INSTANCE_SNAPSHOT', ...input, copy });
+  }
+  assert.deepEqual(mayCopy, [false, false, true, true]);
+});
+
+test('a removed snapshot leaves the others, and its record after its files', async () => {
+  const other = { ...snapshot, uuid: made.channel.uuid, name: 'two' };
+  const { steps, record, run } = createOperationLab({ ...web1, snapshots: [snapshot, other] });
+  const result = await run(removeSnapshotHandler, {
+    ...{ opcode: 'INSTANCE_REMOVE_SNAPSHOT', ...input },
+  });
+  assert.deepEqual(result, input);
+  assert.deepEqual(steps, ['disks.settle', 'execute', 'snapshots.remove', 'instances.update']);
+  assert.deepEqual(record()?.snapshots, [other]);
+});
+
+test('a restore settles and checks the disks before it replaces them', async () => {
+  const { steps, lines, record, run } = createOperationLab(web1);
+  const result = await run(restoreSnapshotHandler, { opcode: 'INSTANCE_RESTORE', ...input });
+  assert.deepEqual(result, input);
+  assert.deepEqual(steps, [
+    ...['runner.checkDisksUnused', 'disks.settle', 'snapshots.checkRestore', 'execute'],
+    ...['snapshots.restore', 'instances.update'],
+  ]);
+  assert.ok(record()?.restoreId);
+  assert.deepEqual(lines, []);
+});
+
+test('a restore of an earlier installation warns that the parameters are the present ones', async () => {
+  const { lines, run } = createOperationLab({ ...web1, instanceId: made.channel.uuid });
+  await run(restoreSnapshotHandler, { opcode: 'INSTANCE_RESTORE', ...input });
+  assert.match(lines.join(), /^warn: the restored disks belong to an earlier installation/);
 });
