@@ -9,7 +9,7 @@ import { isPure } from '../runner/groups.ts';
 import { createCompiler } from './compiles.ts';
 import { applyMutant, describeMutant, findMutants, type Mutant } from './mutants.ts';
 import { createExecutedCode } from './executed-code.ts';
-import { findNearTests } from './near-tests.ts';
+import { findNearTests, REFERENCE } from './near-tests.ts';
 
 /** A mutant that never ends a loop counts as killed. */
 const LIMIT_MS = 60_000;
@@ -77,7 +77,7 @@ async function work(): Promise<void> {
   }
 }
 
-/** Returns the nearest tests that execute the changed code. */
+/** Returns the nearest tests that execute the changed code, the reference documents last. */
 async function chooseTests({ file, at }: Mutant): Promise<readonly string[]> {
   const near = nearTests(file);
   const chosen: string[] = [];
@@ -88,7 +88,7 @@ async function chooseTests({ file, at }: Mutant): Promise<readonly string[]> {
       if (await executes(test, file, at)) chosen.push(test);
     }
   }
-  return chosen;
+  return near.includes(REFERENCE) && !chosen.includes(REFERENCE) ? [...chosen, REFERENCE] : chosen;
 }
 
 async function isKilled(mutant: Mutant, tests: readonly string[], file: string): Promise<boolean> {

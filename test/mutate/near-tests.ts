@@ -9,7 +9,7 @@ const IMPORT = /(?:from |import\()\s*'([.#][^']*\.ts)'/g;
 const START = /'((?:metad|noded|cluster-cli)\/[^' ]*\.ts)'/g;
 
 /** Compares the reference documents with the code that they are generated from. */
-const REFERENCE = 'test/scripts/docs/generate.int.test.ts';
+export const REFERENCE = 'test/scripts/docs/generate.int.test.ts';
 
 /** Files that only lead to others. A helper of a test counts as a part of the test, too. */
 const LEADS_ON =

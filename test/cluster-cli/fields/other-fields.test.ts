@@ -10,21 +10,9 @@ import {
   profileFields,
   snapshotFields,
 } from '../../../cluster-cli/fields/other-fields.ts';
-import type { FieldTable } from '../../../cluster-cli/render/select.ts';
 import { NOW_MS, sampleJob } from '../../lab/sample-job.ts';
+import { describeFields as describe } from '../support/describe-fields.ts';
 import { sampleNode, sampleOs } from '../support/samples.ts';
-
-/** Returns one line per column: name, title, kind and value, with a mark on default columns. */
-function describe<T>({ fields, defaults }: FieldTable<T>, item: T): readonly string[] {
-  for (const name of defaults)
-    assert.ok(
-      fields.some((field) => field.name === name),
-      name,
-    );
-  return fields.map(({ name, title, kind, get }) =>
-    [defaults.includes(name) ? '*' : ' ', name, title, kind, JSON.stringify(get(item))].join(' '),
-  );
-}
 
 test('nodes have these columns, and a node that does not answer has few values', () => {
   assert.deepEqual(describe(nodeFields, sampleNode()), [

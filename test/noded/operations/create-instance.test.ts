@@ -135,7 +135,7 @@ for (const [what, asked, world, name, expected] of [
   ['without any system', { osImage: undefined }, {}, 'web1', { code: 'VALIDATION' }],
   [
     'with a profile that does not exist',
-    { profiles: ['absent'] },
+    { profiles: ['absent'] as string[] },
     { clusters: { listProfiles: async () => [] } },
     ...(['web1', { message: /absent/ }] as const),
   ],

@@ -46,7 +46,7 @@ test('a node outside of the cluster changes nothing of it', async () => {
 test('only the node of an instance has its disks: another one refuses', async () => {
   const elsewhere = createOperationLab(web1);
   const dependencies = new Proxy(elsewhere.dependencies, {
-    get: (all, name) => (name === 'owns' ? () => false : Reflect.get(all, name)),
+    get: (all, name): unknown => (name === 'owns' ? () => false : Reflect.get(all, name)),
   });
   await assert.rejects(
     elsewhere.run(() => dispatch(dependencies), rename),
@@ -65,7 +65,7 @@ async function warnings(input: OpcodeInput, freeGiB: number, promisedGiB = 0, pe
     promiseOfDisks: async () => ({ instances: 3, promisedBytes: promisedGiB * GIB }),
   };
   const dependencies = new Proxy(lab.dependencies, {
-    get: (all, name) => members[name] ?? Reflect.get(all, name),
+    get: (all, name): unknown => members[name] ?? Reflect.get(all, name),
   });
   await lab.run(() => dispatch(dependencies), input);
   return lab.lines.filter((line) => line.startsWith('warn: ')).join('\n');
