@@ -38,6 +38,8 @@ const untypedResults = [
 
 /** Where a secret may leave its wrapping: ARCHITECTURE.md says what for. */
 const REVEALING = [
+  'noded/instances/identity/assume-role.ts',
+  'noded/instances/identity/exchange-google.ts',
   'noded/netboot/params.ts',
   'noded/cluster/migration/migrate-instance.ts',
   'noded/content/downloads/transfer/ftp-source.ts',

@@ -18,6 +18,7 @@ import { createContentProxy } from './http/content-proxy.ts';
 import { HandedFiles } from './http/handed-files.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
+import { createServeCredentials } from './http/serve-credentials.ts';
 import { createServeIdentity } from './http/serve-identity.ts';
 import { DatagramRelay } from './services/datagram-relay.ts';
 import { createServiceRelay } from './services/service-relay.ts';
@@ -44,8 +45,12 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   const audit = new Audit(logger, clock);
   const handed = new HandedFiles(join(dirname(options.contentSocket), METAD_FILE_SOCKET));
   const serveStream = createContentProxy(options.contentSocket, handed);
-  const serveIdentity = createServeIdentity(options.contentSocket, audit);
-  const handler = new GuestHandler({ events, serveStream, serveIdentity, metrics, audit, clock });
+  const socketPath = options.contentSocket;
+  const serveIdentity = createServeIdentity(socketPath, audit);
+  const serveCredentials = createServeCredentials({ socketPath, audit, clock });
+  const handler = new GuestHandler({
+    ...{ events, serveStream, serveIdentity, serveCredentials, metrics, audit, clock },
+  });
   const guests = new GuestServer(handler, metrics);
   const services = { socketPath: options.contentSocket, metrics, audit, clock };
   const relay = createServiceRelay(services);

@@ -34,6 +34,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
     serveStream,
     // Views of Ganeti's node daemon have no identity.
     serveIdentity: async () => Promise.resolve(),
+    serveCredentials: async () => Promise.resolve(),
     metrics,
     audit: new Audit(logger, clock),
     clock,

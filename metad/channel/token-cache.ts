@@ -1,25 +1,27 @@
 import type { Clock } from '#shared/clock/clock.ts';
+import { type Moment, momentOf, sinceMoment } from '#shared/clock/moment.ts';
 import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 
 /** Identity tokens of one instance that are kept, by request; the oldest is dropped first. */
 const MAX_TOKENS = 16;
 /** New identity tokens of one instance. Each is a signature and a line in a log of the node. */
 const ISSUES = { burst: 32, perSecond: 0.5 };
-/** A longer difference of the two clocks means that the wall clock was set. */
-const MAX_CLOCK_DRIFT_MS = 2000;
 
 interface KeptToken {
   readonly token: string;
-  readonly issuedAtMs: number;
-  readonly issuedAtMonotonicMs: number;
+  readonly issuedAt: Moment;
   readonly lifeMs: number;
 }
+
+/** Requests for credentials. Each command of a cloud's tools makes one. */
+const CREDENTIALS = { burst: 64, perSecond: 5 };
 
 /** The identity tokens of one instance. */
 export class TokenCache {
   readonly #clock: Clock;
   #tokens = new Map<string, KeptToken>();
   #issues: TokenBucket | undefined;
+  #credentials: TokenBucket | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -38,6 +40,13 @@ export class TokenCache {
     return this.#issues.take(ISSUES, nowMs);
   }
 
+  /** Charges for a request for credentials, as `takeIssue`. */
+  takeCredentials(): number {
+    const nowMs = this.#clock.monotonicMs();
+    this.#credentials ??= new TokenBucket(CREDENTIALS.burst, nowMs);
+    return this.#credentials.take(CREDENTIALS, nowMs);
+  }
+
   /**
    * Returns a function that keeps the issued token. It does nothing if the tokens were dropped
    * meanwhile.
@@ -45,12 +54,12 @@ export class TokenCache {
   expect(request: string, lifeS: number): (token: string) => void {
     const tokens = this.#tokens;
     // A slow answer shortens the use of the token, never prolongs it.
-    const [issuedAtMs, issuedAtMonotonicMs] = [this.#clock.now(), this.#clock.monotonicMs()];
+    const issuedAt = momentOf(this.#clock);
     return (token) => {
       tokens.delete(request);
       const [oldest] = tokens.keys();
       if (oldest !== undefined && tokens.size >= MAX_TOKENS) tokens.delete(oldest);
-      tokens.set(request, { token, issuedAtMs, issuedAtMonotonicMs, lifeMs: lifeS * 1000 });
+      tokens.set(request, { token, issuedAt, lifeMs: lifeS * 1000 });
     };
   }
 
@@ -59,10 +68,8 @@ export class TokenCache {
     this.#tokens = new Map();
   }
 
-  /** Verifiers judge by the wall clock, which may be set; the monotonic clock may sleep. */
-  #isFresh({ issuedAtMs, issuedAtMonotonicMs, lifeMs }: KeptToken): boolean {
-    const wallMs = this.#clock.now() - issuedAtMs;
-    const monotonicMs = this.#clock.monotonicMs() - issuedAtMonotonicMs;
-    return Math.abs(wallMs - monotonicMs) <= MAX_CLOCK_DRIFT_MS && wallMs < (lifeMs * 2) / 3;
+  #isFresh({ issuedAt, lifeMs }: KeptToken): boolean {
+    const { elapsedMs, wasSet } = sinceMoment(issuedAt, this.#clock);
+    return !wasSet && elapsedMs < (lifeMs * 2) / 3;
   }
 }

@@ -14,11 +14,15 @@ export type Address =
       readonly kind: 'identity';
       readonly dialect: 'ganeti' | 'ec2';
       readonly form: 'google' | 'aud';
+      /** Name of Google's service account. */
+      readonly account?: string;
     }
+  /** `path` is below Google's folder of service accounts; '' is that folder. */
+  | { readonly kind: 'service-account'; readonly dialect: 'ganeti'; readonly path: string }
   /** `path` is below the version folder, without leading or trailing slash; '' is that folder. */
   | { readonly kind: 'entry'; readonly dialect: Dialect; readonly path: string };
 
-const GOOGLE_IDENTITY = 'computeMetadata/v1/instance/service-accounts/default/identity';
+const SERVICE_ACCOUNTS = 'computeMetadata/v1/instance/service-accounts';
 
 /**
  * @param path decoded, without leading and trailing slash
@@ -26,7 +30,8 @@ const GOOGLE_IDENTITY = 'computeMetadata/v1/instance/service-accounts/default/id
  */
 export function resolveAddress(path: string): Address | undefined {
   if (path === '') return { kind: 'root' };
-  if (path === GOOGLE_IDENTITY) return { kind: 'identity', dialect: 'ganeti', form: 'google' };
+  if (path === SERVICE_ACCOUNTS || path.startsWith(`${SERVICE_ACCOUNTS}/`))
+    return serviceAccount(path.slice(SERVICE_ACCOUNTS.length + 1));
   const [first, rest] = splitFirst(path);
   if (first === 'nocloud') return { kind: 'entry', dialect: 'nocloud', path: rest ?? '' };
   if (first === 'ganeti') return versioned('ganeti', GANETI_VERSIONS, rest);
@@ -48,6 +53,13 @@ function ec2(version: string, path: string | undefined): Address | undefined {
   if (!isVersionServed(version, EC2_VERSIONS)) return undefined;
   if (path === 'meta-data/identity') return { kind: 'identity', dialect: 'ec2', form: 'aud' };
   return { kind: 'entry', dialect: 'ec2', path: withoutKeyName(path ?? '') };
+}
+
+function serviceAccount(path: string): Address {
+  const [, account] = /^([^/]+)\/identity$/.exec(path) ?? [];
+  return account === undefined
+    ? { kind: 'service-account', dialect: 'ganeti', path }
+    : { kind: 'identity', dialect: 'ganeti', form: 'google', account };
 }
 
 function versioned(

@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net';
-import { ec2Document, instanceType, primaryNic } from '#shared/contract/ec2-document.ts';
+import { formatAws, formatAwsTime, nameOfRole } from '#shared/contract/cloud-credentials.ts';
+import { ec2Document, ec2Place, instanceType, primaryNic } from '#shared/contract/ec2-document.ts';
 import { addressOf, familyOf, subnetOf } from '#shared/contract/static-network.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
@@ -14,6 +15,7 @@ export function renderEc2(view: ServedView): Leaves {
   const leaves: Leaves = new Map<string, Leaf>([
     ['user-data', bytesLeaf(userData(view), { isSecretBearing: true })],
     ...identityLeaves(view),
+    ...roleLeaves(view),
   ]);
   const add = (path: string, text: string): void => {
     leaves.set(`meta-data/${path}`, textLeaf(text));
@@ -50,6 +52,7 @@ function publicKeyEntry(index: string): string {
 
 function topLevel(view: ServedView): Record<string, string> {
   const { mac, ip } = primaryNic(view);
+  const place = ec2Place(view);
   return {
     'ami-id': view.os === '' ? 'none' : view.os,
     'ami-launch-index': '0',
@@ -61,8 +64,8 @@ function topLevel(view: ServedView): Record<string, string> {
     'local-hostname': view.name,
     'local-ipv4': ip,
     mac,
-    'placement/availability-zone': view.primaryNode,
-    'placement/region': view.clusterName,
+    'placement/availability-zone': place.zone,
+    'placement/region': place.region,
     'public-hostname': view.name,
     'reservation-id': `r-${view.instanceId.slice(0, 8)}`,
     'security-groups': 'default',
@@ -134,4 +137,20 @@ function identityLeaves(view: ServedView): readonly (readonly [string, Leaf])[] 
   if (signature !== undefined) leaves.push(['signature', textLeaf(signature)]);
   if (pkcs7 !== undefined) leaves.push(['pkcs7', textLeaf(pkcs7)], ['rsa2048', textLeaf(pkcs7)]);
   return leaves.map(([name, leaf]) => [`dynamic/instance-identity/${name}`, leaf]);
+}
+
+/** Returns the role of the instance: an instance profile of the same name, and its credentials. */
+function roleLeaves(view: ServedView): readonly (readonly [string, Leaf])[] {
+  const { role } = view.identity?.aws ?? {};
+  if (role === undefined) return [];
+  const info = formatAws({
+    Code: 'Success',
+    LastUpdated: formatAwsTime(view.createdAtMs),
+    InstanceProfileArn: role.replace(/:role\/.*$/, `:instance-profile/${nameOfRole(role)}`),
+    InstanceProfileId: view.instanceId,
+  });
+  return [
+    ['meta-data/iam/info', bytesLeaf(Buffer.from(info), { contentType: 'application/json' })],
+    [`meta-data/iam/security-credentials/${nameOfRole(role)}`, { kind: 'live', source: 'aws' }],
+  ];
 }

@@ -1,4 +1,5 @@
 import { assertNever } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { Dialect } from '#shared/contract/primitives.ts';
 import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
@@ -8,6 +9,7 @@ import { EC2_LISTING, renderEc2 } from './ec2.ts';
 import { renderGaneti } from './ganeti.ts';
 import { renderNocloud } from './nocloud.ts';
 import { renderOpenstack, renderOpenstackContent } from './openstack.ts';
+import { describeServiceAccounts, findServiceAccount } from './service-accounts.ts';
 import { isDialectServed } from './served-dialects.ts';
 import { buildTree, listingOf } from './tree.ts';
 import type { Resource, Tree } from './tree.ts';
@@ -48,7 +50,8 @@ export class Site {
   find(address: Address): Resource | undefined {
     if (address.kind === 'root') return (this.#root ??= listingOf(rootEntries(this.#view), true));
     if (!isDialectServed(this.#view, address.dialect) && !isBootAddress(address)) return undefined;
-    if (address.kind === 'identity') return this.#view.identity && IDENTITY_TOKEN;
+    if (address.kind === 'identity') return findIdentity(this.#view, address.account);
+    if (address.kind === 'service-account') return findServiceAccount(this.#view, address.path);
     if (address.kind === 'versions') return versionListing(address.dialect);
     const name = address.kind === 'content' ? 'openstack content' : address.dialect;
     const tree = this.#tree(name, address.dialect);
@@ -107,6 +110,13 @@ function renderTree(name: TreeName, view: ServedView, { password, extraLeaves }:
 }
 
 const IDENTITY_TOKEN: Resource = { kind: 'live', source: 'identity' };
+
+/** @param account name in a path of Google; tokens need no account */
+function findIdentity(view: ServedView, account = 'default'): Resource | undefined {
+  const isKnown =
+    account === 'default' || ownValue(describeServiceAccounts(view), account) !== undefined;
+  return isKnown && view.identity ? IDENTITY_TOKEN : undefined;
+}
 
 const GANETI_LISTING = listingOf([...GANETI_VERSIONS, 'latest'], true);
 /**

@@ -19,6 +19,8 @@ export interface ContentResource {
   /** Needs the proof of an installation's agent. */
   readonly isForAgent?: boolean;
   readonly whenPartial?: ContentResource;
+  /** The whole folder, for `?recursive=true`. */
+  readonly whenRecursive?: ContentResource;
 }
 
 export interface ListingStyle {
@@ -68,6 +70,13 @@ export function listingOf(entries: readonly string[], endsWithNewline: boolean):
     false,
     true,
   );
+}
+
+export function textResource(
+  text: string,
+  contentType = 'text/plain; charset=utf-8',
+): ContentResource {
+  return content(200, Buffer.from(text), contentType, false, false);
 }
 
 function addToFolders(folders: Map<string, Map<string, boolean>>, path: string): void {

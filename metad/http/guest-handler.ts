@@ -17,7 +17,9 @@ import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
 import type { Wait } from './parked-requests.ts';
+import type { ServeCredentials } from './serve-credentials.ts';
 import type { ServeIdentity } from './serve-identity.ts';
+import { isFlavorMissing, NEEDS_FLAVOR } from './metadata-flavor.ts';
 import type { Peer } from './peer.ts';
 import { HeldRefusals, refuseForRate } from './held-refusals.ts';
 import { hasUnreadBody, refuseAddress, sendText } from './reply.ts';
@@ -36,6 +38,7 @@ export interface GuestHandlerOptions {
   readonly events: EventLog;
   readonly serveStream: ServeStream;
   readonly serveIdentity: ServeIdentity;
+  readonly serveCredentials: ServeCredentials;
   readonly metrics: GuestMetrics;
   readonly audit: Audit;
   readonly clock: Clock;
@@ -197,6 +200,8 @@ export class GuestHandler {
     if (hasUnreadBody(exchange.request)) {
       return sendText(exchange.response, 400, 'GET and HEAD must not have a body');
     }
+    if (isFlavorMissing(exchange.request, address))
+      return sendText(exchange.response, 403, NEEDS_FLAVOR);
     if (resource.kind === 'content' && resource.isForAgent === true && !isAgents(exchange, address))
       return sendText(exchange.response, 403, AGENT_ONLY);
     return this.#serve(exchange, address, resource);
@@ -212,6 +217,9 @@ export class GuestHandler {
         return serveQueueRead(exchange.instance.toGuest, exchange.response, exchange.query);
       case 'identity':
         return this.#options.serveIdentity(exchange, address);
+      case 'aws':
+      case 'google':
+        return this.#options.serveCredentials(exchange, resource.source);
       case 'image':
       case 'package':
       case 'install-package':

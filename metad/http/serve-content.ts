@@ -6,11 +6,13 @@ import type { Exchange } from './exchange.ts';
 import { matchesEtag } from './request-guard.ts';
 import { refuseAddress, sendText } from './reply.ts';
 
-/** Returns the resource that `?partial=true` selects, if it has one. */
+/** Returns the resource that `?partial=true` or `?recursive=true` selects, if it has one. */
 export function wholeOrPartial(
   found: ContentResource,
   query: URLSearchParams | null,
 ): ContentResource {
+  if (found.whenRecursive && query?.get('recursive')?.toLowerCase() === 'true')
+    return found.whenRecursive;
   return query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
 }
 

@@ -6,34 +6,27 @@ import {
 } from '#shared/contract/identity.ts';
 import { MAX_TOKEN_REQUESTS } from '#shared/contract/metad-control.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
-import { requestOverSocket } from '#shared/socket/http-request.ts';
-import { collect } from '#shared/stream/collect.ts';
 import { RETRY_AFTER_S } from '../config/limits.ts';
 import type { Address } from '../dialects/address.ts';
+import { askNodeForIdentity } from './ask-node.ts';
 import type { Audit } from './audit.ts';
 import type { Exchange } from './exchange.ts';
+import { FLAVOR_HEADER } from './metadata-flavor.ts';
 import { sendText } from './reply.ts';
 
 /** Serves identity tokens, which the node daemon signs. */
 export type ServeIdentity = (exchange: Exchange, address: Address) => Promise<void>;
 
-/** Longer than any token with its tags. */
-const MAX_ANSWER_BYTES = 32 * 1024;
 /** The node daemon reads the store, which may be slow. */
 const ANSWER_TIMEOUT_MS = 10_000;
 const REFUSALS = [400, 403, 503];
-const NEEDS_FLAVOR = 'the header Metadata-Flavor: Google is required';
-const FLAVOR_HEADER = ['Metadata-Flavor', 'Google'];
 
 /** @param socketPath of the node daemon's content socket */
 export function createServeIdentity(socketPath: string, audit: Audit): ServeIdentity {
   const slots = new InstanceSlots(MAX_TOKEN_REQUESTS);
   return async (exchange, address) => {
-    const { instance, request, response } = exchange;
+    const { instance, response } = exchange;
     const form = address.kind === 'identity' ? address.form : 'ganeti';
-    // A page in a browser of the guest cannot send this header by itself.
-    if (form === 'google' && request.headers['metadata-flavor'] !== 'Google')
-      return sendText(response, 403, NEEDS_FLAVOR);
     const headers = form === 'google' ? FLAVOR_HEADER : [];
     const asked = readRequest(exchange.query, form);
     if ('problem' in asked) return sendText(response, 400, asked.problem, headers);
@@ -51,7 +44,9 @@ export function createServeIdentity(socketPath: string, audit: Audit): ServeIden
     if (!giveBack) return refuse(exchange, 503, 'too many concurrent requests for tokens');
     const keep = cache.expect(query, asked.ttl);
     try {
-      const { status, text } = await askNode(socketPath, instance.view.uuid, query);
+      const { uuid } = instance.view;
+      const path = `token?${query}`;
+      const { status, text } = await askNodeForIdentity(socketPath, uuid, path, ANSWER_TIMEOUT_MS);
       if (status !== 200) return refuse(exchange, REFUSALS.includes(status) ? status : 502, text);
       keep(text);
       return sendToken(exchange, text, headers);
@@ -83,20 +78,6 @@ function readRequest(
 /** Returns the same text for equal requests. */
 function canonicalQuery({ audience, ttl, alg, format }: TokenRequest): string {
   return String(new URLSearchParams({ audience, ttl: String(ttl), alg, format }));
-}
-
-async function askNode(
-  socketPath: string,
-  uuid: string,
-  query: string,
-): Promise<{ readonly status: number; readonly text: string }> {
-  const answer = await requestOverSocket({
-    on: socketPath,
-    path: `/v1/instances/${uuid}/identity/token?${query}`,
-    idleTimeoutMs: ANSWER_TIMEOUT_MS,
-  });
-  const body = await collect(answer, MAX_ANSWER_BYTES);
-  return { status: answer.statusCode ?? 502, text: body.toString('utf8').trim() };
 }
 
 function sendToken({ request, response }: Exchange, token: string, more: readonly string[]): void {

@@ -1,3 +1,5 @@
+import type { Cloud } from '#shared/contract/cloud-credentials.ts';
+
 export type Leaf = FixedLeaf | LiveLeaf;
 
 export interface FixedLeaf {
@@ -16,7 +18,8 @@ export interface FixedLeaf {
 /** Live folders: all paths below them come from the same source. */
 const FOLDER_NAMES = ['mirror', 'boot'] as const;
 export type FolderName = (typeof FOLDER_NAMES)[number];
-type LiveSource = 'read' | 'identity' | FolderName | StreamName;
+/** A cloud: its temporary credentials. */
+type LiveSource = 'read' | 'identity' | Cloud | FolderName | StreamName;
 /** Files too big for memory. */
 export type StreamName = 'image' | 'package' | 'install-package';
 export interface LiveLeaf {

@@ -25,6 +25,7 @@ import { MachineKeeper } from '../instances/machines/machine-keeper.ts';
 import { createOrphans, type Orphans } from '../instances/machines/orphans.ts';
 import { followHalted } from '../instances/machines/resume-halted.ts';
 import { createViews, type Views } from '../instances/view/views.ts';
+import { createCloudCredentials } from '../instances/identity/cloud-credentials.ts';
 import { createIdentities } from '../instances/identity/identities.ts';
 import { createAuditLog } from '../instances/run-lists/audit-log.ts';
 import { collectRunLists } from '../instances/run-lists/collect-run-lists.ts';
@@ -120,6 +121,7 @@ export async function startGuests(
       return kept?.kind === 'run' && kept.device !== null && !kept.isOrphan;
     },
   });
+  const credentials = createCloudCredentials({ identities, audit, clock, logger });
   const views = createViews(instances, clusters, lifecycles, bootViews, identities);
   const { patient } = records;
   const patientViews = createViews(
@@ -169,7 +171,8 @@ export async function startGuests(
       activeInstalls,
       findService: (uuid, name) => services.find(uuid, name),
       findBootTree: (uuid) => promisedTrees.find(uuid),
-      issueToken: identities.issue,
+      issueToken: (uuid, query, cloud) =>
+        cloud === null ? identities.issue(uuid, query) : credentials.issue(uuid, cloud),
       ...{ clusters, openPackage: createOpenInstallPackage(clusters, paths.netrcFile) },
     }),
   );

@@ -126,6 +126,14 @@ export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
       path: 'meta-data/identity',
       text: 'Identity token: `?aud=URL`. Listings do not show it.',
     },
+    {
+      path: 'meta-data/iam/info',
+      text: 'Role of the instance as an instance profile, if it has a role of AWS.',
+    },
+    {
+      path: 'meta-data/iam/security-credentials/ROLE',
+      text: 'Temporary credentials of the role. `Code` is `Success`, `AssumeRoleUnauthorizedAccess` or `Failed`. 429 after many requests.',
+    },
     { path: 'meta-data/...', text: 'Facts about the instance in the layout of EC2.' },
   ],
   openstack: [

@@ -7,6 +7,7 @@ type DocumentedView = Pick<
   | 'channel'
   | 'clusterName'
   | 'createdAtMs'
+  | 'identity'
   | 'instanceId'
   | 'nics'
   | 'os'
@@ -18,7 +19,7 @@ export function ec2Document(view: DocumentedView): string {
   const document = {
     accountId: view.clusterName,
     architecture: 'x86_64',
-    availabilityZone: view.primaryNode,
+    availabilityZone: ec2Place(view).zone,
     billingProducts: null,
     devpayProductCodes: null,
     imageId: view.os === '' ? 'none' : view.os,
@@ -28,10 +29,24 @@ export function ec2Document(view: DocumentedView): string {
     pendingTime: new Date(view.createdAtMs).toISOString().replace(/\.\d{3}Z$/, 'Z'),
     privateIp: primaryNic(view).ip,
     ramdiskId: null,
-    region: view.clusterName,
+    region: ec2Place(view).region,
     version: '2017-09-30',
   };
   return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/**
+ * Returns the region and the zone of an instance. In a region of a cloud, the zone has Amazon's
+ * form, from which some clients derive the region.
+ */
+export function ec2Place(view: Pick<InstanceView, 'clusterName' | 'identity' | 'primaryNode'>): {
+  readonly region: string;
+  readonly zone: string;
+} {
+  const { region } = view.identity ?? {};
+  return region === undefined
+    ? { region: view.clusterName, zone: view.primaryNode }
+    : { region, zone: `${region}a` };
 }
 
 export function instanceType(view: Pick<InstanceView, 'beparams'>): string {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../errors/app-error.ts';
-import { uuid } from './primitives.ts';
+import { awsRole, awsSettings, googleAccount, googleSettings } from './cloud-credentials.ts';
+import { audience, uuid } from './primitives.ts';
 
 /** Signature algorithms of tokens (RFC 7518, 3.1). */
 const algorithm = z.enum(['ES256', 'RS256']);
@@ -10,19 +11,10 @@ export type TokenAlgorithm = z.infer<typeof algorithm>;
 const MIN_TOKEN_TTL_S = 60;
 /** Seconds; also the default. A verifier that knows no revocations accepts a token this long. */
 export const MAX_TOKEN_TTL_S = 900;
-/** Tokens travel in headers, which many servers limit to 8 KiB. */
-const MAX_AUDIENCE_LENGTH = 1024;
 export const MAX_AUDIENCES = 32;
 /** Shown to a guest after a failure of the node, whose reason is in the log only. */
 export const TOKENS_UNAVAILABLE = 'the node cannot issue tokens now';
 export const MAX_REVOKED = 10_000;
-
-/** Control characters and spaces would confuse logs and lists. */
-export const audience = z
-  .string()
-  .min(1)
-  .max(MAX_AUDIENCE_LENGTH, `longer than ${MAX_AUDIENCE_LENGTH} characters`)
-  .regex(/^[\x21-\x7e]+$/, 'not an audience: use printable ASCII without spaces');
 
 /** SPIFFE ID, 2.1: the authority of `spiffe://TRUST-DOMAIN/…`. */
 export const trustDomain = z
@@ -57,6 +49,10 @@ export const identitySettings = z.strictObject({
   audiences: z.array(audience).max(MAX_AUDIENCES).optional(),
   /** Instances that get no identity, by UUID. */
   revoked: z.array(uuid).max(MAX_REVOKED).optional(),
+  /** Credentials of AWS, or of a service compatible with it. Absent: none. */
+  aws: awsSettings.optional(),
+  /** Credentials of Google Cloud. Absent: none. */
+  google: googleSettings.optional(),
 });
 export type IdentitySettings = z.infer<typeof identitySettings>;
 
@@ -68,6 +64,9 @@ export const identityChanges = z.strictObject({
   audiences: z.array(audience).max(MAX_AUDIENCES).optional(),
   /** By UUID; false ends a revocation. */
   revoked: z.record(uuid, z.boolean()).optional(),
+  /** Replaces the former settings as a whole. */
+  aws: awsSettings.nullable().optional(),
+  google: googleSettings.nullable().optional(),
 });
 export type IdentityChanges = z.infer<typeof identityChanges>;
 
@@ -83,6 +82,11 @@ export const viewIdentity = z.strictObject({
       pkcs7: z.string().max(65_536),
     })
     .optional(),
+  /** Absent: the cluster's name. */
+  region: z.string().max(32).optional(),
+  /** Absent: the instance has no role. */
+  aws: z.strictObject({ role: awsRole }).optional(),
+  google: z.strictObject({ account: googleAccount.nullable() }).optional(),
 });
 export type ViewIdentity = z.infer<typeof viewIdentity>;
 

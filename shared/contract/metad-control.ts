@@ -14,6 +14,8 @@ export const MAX_BULK_STREAMS = 4;
 export const MAX_MIRROR_STREAMS = 64;
 /** Open requests of one instance for identity tokens; both sides count. */
 export const MAX_TOKEN_REQUESTS = 4;
+/** The same for credentials of clouds. Many programs of a guest may start at once. */
+export const MAX_CREDENTIAL_REQUESTS = 16;
 /**
  * A datagram of an exposed service in either direction. DNS and NTP need less than 1,500 bytes;
  * 4,096 is the largest size that resolvers request.
@@ -90,6 +92,8 @@ export const SOURCE_PORT_HEADER = 'x-gnt-source-port';
  * - GET /v1/instances/{uuid}/identity/token?audience&ttl&alg&format → an identity token as text
  *   (identity.ts); 400 for a bad query, 403 without permission, 404 without a running guest here,
  *   503 when the keys or the store are unavailable
+ * - GET /v1/instances/{uuid}/identity/credentials/{aws|google} → temporary credentials in the
+ *   cloud's format (JSON as text), for AWS also a failure; otherwise 403, 404 and 503 as above
  * - GET /v1/instances/{uuid}/services/{name}, Upgrade: tcp, x-gnt-source-port: the guest's port →
  *   101 and a raw stream to the exposed service, after noded's PROXY header; 404 without such a
  *   service, 502 when it does not answer

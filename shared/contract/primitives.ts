@@ -36,6 +36,14 @@ export const newTag = z
 export const uuid = z
   .string()
   .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'not a lower-case UUID');
+/** Tokens travel in headers, which many servers limit to 8 KiB. */
+const MAX_AUDIENCE_LENGTH = 1024;
+/** Recipient of a token. Control characters and spaces would confuse logs and lists. */
+export const audience = z
+  .string()
+  .min(1)
+  .max(MAX_AUDIENCE_LENGTH, `longer than ${MAX_AUDIENCE_LENGTH} characters`)
+  .regex(/^[\x21-\x7e]+$/, 'not an audience: use printable ASCII without spaces');
 export const macAddress = z
   .string()
   .regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'not a lower-case MAC address');

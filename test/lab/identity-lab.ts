@@ -9,6 +9,10 @@ import { silentLogger } from '#shared/log/log.ts';
 import { run } from '#shared/process/run.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import type { Store } from '#shared/store/store.ts';
+import {
+  type CloudCredentials,
+  createCloudCredentials,
+} from '../../noded/instances/identity/cloud-credentials.ts';
 import { createIdentities, type Identities } from '../../noded/instances/identity/identities.ts';
 import { planPublished } from '../../noded/instances/identity/published.ts';
 import { createAuditLog } from '../../noded/instances/run-lists/audit-log.ts';
@@ -23,8 +27,12 @@ export interface IdentityLab extends AsyncDisposable {
   readonly store: Store;
   readonly clusters: ClusterRepository;
   readonly identities: Identities;
+  readonly credentials: CloudCredentials;
   readonly instances: Map<string, InstanceRecord>;
-  configure(identity: IdentitySettings): Promise<void>;
+  /** Lines of the log. */
+  readonly log: string[];
+  /** @param imageCa trusted besides the system's authorities */
+  configure(identity: IdentitySettings, imageCa?: string): Promise<void>;
   /** Returns the document that verifiers read at this path. */
   published(path: string): Promise<string>;
   readAudit(uuid: string): Promise<string>;
@@ -41,16 +49,24 @@ export async function openIdentityLab(
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
   const records = new Map(instances.map((instance) => [instance.uuid, instance]));
+  const log: string[] = [];
+  const keep = (event: string, fields?: object): void =>
+    void log.push(JSON.stringify({ event, ...fields }));
+  const logger = { ...silentLogger, warn: keep, error: keep };
+  const audit = createAuditLog(directory);
   const identities = createIdentities({
-    ...{ clusters, clock, logger: silentLogger, audit: createAuditLog(directory) },
+    ...{ clusters, clock, logger, audit },
     instances: { findByUuid: (uuid) => Promise.resolve(records.get(uuid)) },
     hasChannel: (uuid) => records.has(uuid),
   });
   return {
-    ...{ store, clusters, identities, instances: records },
-    configure: async (identity) => {
+    ...{ store, clusters, identities, log, instances: records },
+    credentials: createCloudCredentials({ identities, audit, clock, logger }),
+    configure: async (identity, imageCa) => {
       await clusters.ensureIdentityKeys();
-      await clusters.update((cluster) => ({ ...cluster, name: 'lab.example.com', identity }));
+      await clusters.update((cluster) => ({
+        ...{ ...cluster, name: 'lab.example.com', identity, imageCa },
+      }));
     },
     published: async (path) => {
       const keys = await clusters.loadIdentityKeys();

@@ -88,7 +88,7 @@ export class FairnessLab implements AsyncDisposable {
           Promise.resolve({ stream: Readable.from(endless()), sizeBytes: null }),
         findBootTree: async () => undefined,
         openMirror: async () => Promise.resolve(undefined),
-        issueToken: signer.identities.issue,
+        issueToken: (uuid, query) => signer.identities.issue(uuid, query),
         findService: async () => Promise.resolve(undefined),
       },
       logger: silentLogger,

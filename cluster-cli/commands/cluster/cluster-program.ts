@@ -11,6 +11,7 @@ import {
   type OptionMaker,
 } from '../../completion/command.ts';
 import type { IdentitySettings } from '#shared/contract/identity.ts';
+import { awsKeys, googleKeys } from '#shared/contract/cloud-keys.ts';
 import { nicKeys } from '#shared/contract/parameter-keys.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
@@ -184,6 +185,14 @@ function identityOptions(): readonly OptionMaker[] {
     option('--identity-audiences <list>', 'Allowed audiences, separated by commas (default: all)', {
       group,
     }),
+    option('--identity-aws <list>', 'Exchange tokens for credentials of AWS or a compatible STS', {
+      group,
+      keys: { keys: awsKeys, syntax: 'key=value,… or none' },
+    }),
+    option('--identity-google <list>', 'Exchange tokens for access tokens of Google Cloud', {
+      group,
+      keys: { keys: googleKeys, syntax: 'key=value,… or none' },
+    }),
     option('--identity-revoke <uuid>', 'Refuse tokens to this instance; repeatable', {
       group,
       isRepeatable: true,
@@ -248,6 +257,7 @@ export function createClusterProgram(context: Context): Command {
       '--remote-folders: the remote API may name images, packages, media and kernels below these folders only. All folders above them must belong to root.',
       '--identity tagged: instances with the tag gnt:identity get tokens. A tag gnt:identity=AUDIENCE allows one audience.',
       '--identity-revoke: issued tokens stay valid until they expire, at most 15 minutes.',
+      '--identity-aws, --identity-google: replace the former settings as a whole. The tag gnt:aws-role=ARN or gnt:google-account=EMAIL of an instance overrides the role.',
       '--vg-name and --zfs-pool: existing disks stay where they are.',
     ],
     notes: [
@@ -265,6 +275,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --image-key release=@/root/minisign.pub',
       'gnt-cluster modify --image-ca @/etc/ssl/private-ca.pem',
       'gnt-cluster modify --identity yes --identity-issuer https://id.example.com',
+      'gnt-cluster modify --identity-aws sts=https://sts.eu-central-1.amazonaws.com,role=arn:aws:iam::123456789012:role/web,region=eu-central-1',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
     ],
   }).action(async (options: ClusterOptions) => {

@@ -13,6 +13,7 @@ import { formatTime } from '../../render/format.ts';
 import type { OutlineEntry } from '../../render/outline.ts';
 import type { Context } from '../../terminal/context.ts';
 import { orUnset } from '../instance/parse-documents.ts';
+import { describeClouds, parseAws, parseGoogle } from './clouds.ts';
 import { listOrNone, parseRemovable } from './services.ts';
 
 export interface IdentityOptions {
@@ -20,21 +21,26 @@ export interface IdentityOptions {
   readonly identityTrustDomain?: string;
   readonly identityIssuer?: string;
   readonly identityAudiences?: string;
+  readonly identityAws?: string;
+  readonly identityGoogle?: string;
   readonly identityRevoke?: readonly string[];
 }
 
 /** Returns the settings of identities that the options change. @throws AppError USAGE */
 export function composeIdentity(
   options: IdentityOptions,
-  context: Pick<Context, 'warn'>,
+  context: Pick<Context, 'values' | 'warn'>,
 ): { readonly identity?: IdentityChanges } {
   const { identity, identityTrustDomain, identityIssuer, identityAudiences } = options;
+  const { identityAws, identityGoogle } = options;
   const revoked = parseRemovable('--identity-revoke', revocations(options), context);
   const changes = {
     ...(identity !== undefined && { policy: identity }),
     ...(identityTrustDomain !== undefined && { trustDomain: orUnset(identityTrustDomain) }),
     ...(identityIssuer !== undefined && { issuer: orUnset(identityIssuer) }),
     ...(identityAudiences !== undefined && { audiences: listOrNone(identityAudiences) }),
+    ...(identityAws !== undefined && { aws: parseAws(identityAws, context) }),
+    ...(identityGoogle !== undefined && { google: parseGoogle(identityGoogle, context) }),
     ...(revoked.length > 0 && {
       revoked: Object.fromEntries(
         revoked.map(([name, value]) => [requireUuid(name), value !== null]),
@@ -72,6 +78,7 @@ export function describeIdentity(cluster: ClusterRecord): readonly OutlineEntry[
         { key: 'Trust domain', value: trustDomain },
         { key: 'Issuer', value: issuer },
         { key: 'Audiences', value: identity.audiences?.join(', ') ?? 'all' },
+        ...describeClouds(identity),
         { key: 'Revoked', value: identity.revoked?.join(', ') ?? 'none' },
       ],
     },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ClusterRecord } from '#shared/contract/api.ts';
+import { awsRoleOf, googleAccountOf } from '#shared/contract/cloud-credentials.ts';
 import { ec2Document } from '#shared/contract/ec2-document.ts';
 import {
   parseTokenRequest,
@@ -12,7 +13,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { isAppError, tellableMessage } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import type { IssueToken, TokenAnswer } from '../../net/metad-link/send-token.ts';
+import type { TokenAnswer } from '../../net/metad-link/send-token.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import { chooseKeys, type KeyGeneration } from '../../records/identity-keys.ts';
 import { type AuditLog, formatLine } from '../run-lists/audit-log.ts';
@@ -32,9 +33,24 @@ export interface IdentitiesDependencies {
   readonly logger: Logger;
 }
 
+/** An instance with an identity, and the settings that apply to it. */
+interface Permitted {
+  readonly instance: InstanceRecord;
+  readonly cluster: ClusterRecord;
+  /** Audiences of its tokens; null: all. */
+  readonly audiences: readonly string[] | null;
+}
+
 /** Signs the identities of this node's instances. */
 export interface Identities {
-  readonly issue: IssueToken;
+  issue(uuid: string, query: URLSearchParams): Promise<TokenAnswer>;
+  /** Returns the refusal if the instance has no identity, or does not run here. */
+  permit(uuid: string): Promise<Permitted | Extract<TokenAnswer, { readonly kind: 'refused' }>>;
+  /**
+   * Returns a token of the instance, for any audience. Undefined without keys.
+   * @throws AppError of the store or the log
+   */
+  sign(permitted: Permitted, request: TokenRequest): Promise<string | undefined>;
   /** Returns the view's part; undefined for an instance without an identity. Never fails. */
   planView(
     view: InstanceView,
@@ -64,23 +80,33 @@ export function createIdentities(dependencies: IdentitiesDependencies): Identiti
     return parsed.keys;
   };
 
-  const issue = async (uuid: string, request: TokenRequest): Promise<TokenAnswer> => {
+  const permit: Identities['permit'] = async (uuid) => {
     const cluster = await clusters.load();
     const instance = hasChannel(uuid) ? await instances.findByUuid(uuid) : undefined;
     if (instance === undefined) return refuse(404, 'this instance has no channel on this node');
     const permission = judgeIdentity(instance, cluster);
     if ('refusal' in permission) return refuse(403, permission.refusal);
-    if (permission.audiences?.includes(request.audience) === false)
-      return refuse(403, 'this audience is not allowed for this instance');
+    return { instance, cluster, ...permission };
+  };
+  const sign: Identities['sign'] = async ({ instance, cluster }, request) => {
     const signing = await findSigning();
-    if (signing === undefined) return refuse(503, 'the cluster has no identity keys');
+    if (signing === undefined) return undefined;
     const { [request.alg]: key } = keysOf(signing);
     const time = { issuedAt: Math.floor(clock.now() / 1000), id: randomUUID() };
     const token = await signToken(planClaims(instance, cluster, request, time), key);
     const { audience, ttl } = request;
     const line = `identity token ${time.id} for ${audience}, ${ttl} s, key ${key.published.kid}`;
     // A token without a line in the log is not handed out.
-    await audit.append(uuid, formatLine(line, clock.now()));
+    await audit.append(instance.uuid, formatLine(line, clock.now()));
+    return token;
+  };
+  const issue = async (uuid: string, request: TokenRequest): Promise<TokenAnswer> => {
+    const permitted = await permit(uuid);
+    if ('kind' in permitted) return permitted;
+    if (permitted.audiences?.includes(request.audience) === false)
+      return refuse(403, 'this audience is not allowed for this instance');
+    const token = await sign(permitted, request);
+    if (token === undefined) return refuse(503, 'the cluster has no identity keys');
     return { kind: 'issued', token };
   };
 
@@ -100,6 +126,7 @@ export function createIdentities(dependencies: IdentitiesDependencies): Identiti
   };
 
   return {
+    ...{ permit, sign },
     issue: async (uuid, query) => {
       try {
         return await issue(uuid, parseTokenRequest(query));
@@ -112,14 +139,16 @@ export function createIdentities(dependencies: IdentitiesDependencies): Identiti
     },
     planView: async (view, instance, cluster) => {
       if ('refusal' in judgeIdentity(instance, cluster)) return undefined;
+      const identity = planClouds(instance, cluster);
       try {
-        const ec2 = await signDocument(instance.uuid, ec2Document(view));
-        return ec2 === undefined ? {} : { ec2 };
+        const document = ec2Document({ ...view, identity });
+        const ec2 = await signDocument(instance.uuid, document);
+        return ec2 === undefined ? identity : { ...identity, ec2 };
       } catch (error) {
         // The guest starts anyway, with an unsigned document.
         const reason = tellableMessage(error);
         logger.error('identity.document-not-signed', { instance: instance.name, reason });
-        return {};
+        return identity;
       }
     },
     hasChanged: async () => {
@@ -132,6 +161,20 @@ export function createIdentities(dependencies: IdentitiesDependencies): Identiti
   };
 }
 
-function refuse(status: 400 | 403 | 404 | 503, reason: string): TokenAnswer {
+/** Returns the clouds of which the instance may get credentials. */
+function planClouds(instance: InstanceRecord, { identity }: ClusterRecord): ViewIdentity {
+  const { aws, google } = identity ?? {};
+  const role = aws && awsRoleOf(instance, aws);
+  return {
+    ...(aws?.region !== undefined && { region: aws.region }),
+    ...(role !== undefined && { aws: { role } }),
+    ...(google && { google: { account: googleAccountOf(instance, google) ?? null } }),
+  };
+}
+
+function refuse(
+  status: 400 | 403 | 404 | 503,
+  reason: string,
+): Extract<TokenAnswer, { readonly kind: 'refused' }> {
   return { kind: 'refused', status, reason };
 }

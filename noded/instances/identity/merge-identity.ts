@@ -8,7 +8,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 /** Returns the changed settings of identities. Pure. @throws AppError VALIDATION */
 export function mergeIdentity(
   settings: IdentitySettings = { policy: 'no' },
-  { policy, trustDomain, issuer, audiences, revoked = {} }: IdentityChanges,
+  { policy, trustDomain, issuer, audiences, revoked = {}, aws, google }: IdentityChanges,
 ): IdentitySettings {
   const all = new Set(settings.revoked);
   for (const [uuid, isRevoked] of Object.entries(revoked)) {
@@ -25,6 +25,8 @@ export function mergeIdentity(
     issuer: issuer === undefined ? settings.issuer : issuer,
     audiences: audiences ?? settings.audiences ?? [],
     revoked: [...all].sort(),
+    aws: aws === undefined ? settings.aws : aws,
+    google: google === undefined ? settings.google : google,
   });
 }
 
@@ -35,13 +37,17 @@ function withoutUnset(given: {
   readonly issuer: IdentityChanges['issuer'];
   readonly audiences: string[];
   readonly revoked: string[];
+  readonly aws: IdentityChanges['aws'];
+  readonly google: IdentityChanges['google'];
 }): IdentitySettings {
-  const { policy, trustDomain, issuer, audiences, revoked } = given;
+  const { policy, trustDomain, issuer, audiences, revoked, aws, google } = given;
   return {
     policy,
     ...(trustDomain != null && { trustDomain }),
     ...(issuer != null && { issuer }),
     ...(audiences.length > 0 && { audiences }),
     ...(revoked.length > 0 && { revoked }),
+    ...(aws != null && { aws }),
+    ...(google != null && { google }),
   };
 }

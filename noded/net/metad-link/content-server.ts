@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
+import { CLOUDS } from '#shared/contract/cloud-credentials.ts';
 import { MAX_BULK_STREAMS, METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
@@ -58,7 +59,7 @@ const MAX_LOGGED_PATH = 256;
 const SOCKET_MODE = 0o660;
 
 /**
- * Serves images, packages, boot files, identity tokens and exposed services to metad
+ * Serves images, packages, boot files, identity tokens, credentials and exposed services to metad
  * (shared/contract/metad-control.ts).
  */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
@@ -125,8 +126,8 @@ async function answer(
   content: ContentProvider,
   { metad, mirrors, boots, tokens, bulk }: Senders,
 ): Promise<void> {
-  const [, uuid = '', kind, mirrorPath, bootPath, tokenQuery] =
-    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*)|identity\/token\?(.*))$/.exec(
+  const [, uuid = '', kind, mirrorPath, bootPath, tokenQuery, cloudName] =
+    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*)|identity\/token\?(.*)|identity\/credentials\/(.*))$/.exec(
       request.url ?? '',
     ) ?? [];
   if (!uuidType.safeParse(uuid).success) return refuse(response, 404, 'no such path');
@@ -138,7 +139,12 @@ async function answer(
     return mirrors.send(uuid, mirrorPath, request, response);
   }
   if (bootPath !== undefined) return boots.send(uuid, bootPath, request, response);
-  if (tokenQuery !== undefined) return tokens.send(uuid, tokenQuery, response);
+  if (tokenQuery !== undefined) return tokens.send(uuid, tokenQuery, null, response);
+  if (cloudName !== undefined) {
+    const cloud = CLOUDS.find((each) => each === cloudName);
+    if (cloud === undefined) return refuse(response, 404, 'no such path');
+    return tokens.send(uuid, '', cloud, response);
+  }
   const giveBack = bulk.take(uuid);
   if (!giveBack) return refuse(response, 503, 'too many concurrent transfers');
   response.on('close', giveBack);

@@ -149,6 +149,16 @@ const SETTINGS: Readonly<
       text: 'Audiences for which instances may get identity tokens.',
     },
     {
+      options: ['--identity-aws'],
+      default: 'none',
+      text: 'Credentials of AWS, or of a compatible service, in exchange for tokens: `sts=URL,role=ARN,role:PROFILE=ARN,audience=AUDIENCE,region=REGION`.',
+    },
+    {
+      options: ['--identity-google'],
+      default: 'none',
+      text: 'Access tokens of Google Cloud in exchange for tokens: `provider=NAME,account=EMAIL,account:PROFILE=EMAIL,sts=URL,iam=URL`.',
+    },
+    {
       options: ['--identity-revoke'],
       default: 'none',
       text: 'Instances that get no identity tokens, by UUID.',

@@ -29,6 +29,7 @@ const handler = new GuestHandler({
   serveStream: ({ response }) => sendText(response, 502, 'there is no node daemon'),
 
   serveIdentity: async () => undefined,
+  serveCredentials: async () => undefined,
 });
 const guests = new GuestServer(handler, metrics);
 const registry: Registry = new Registry({

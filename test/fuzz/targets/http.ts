@@ -82,6 +82,7 @@ class HttpOracle {
       serveStream: ({ response }) => sendText(response, 502, 'none'),
 
       serveIdentity: async () => undefined,
+      serveCredentials: async () => undefined,
       metrics,
       audit: new Audit(
         { ...silentLogger, error: (...record: unknown[]) => failures.push(record) },

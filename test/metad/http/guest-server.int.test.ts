@@ -43,6 +43,7 @@ before(async () => {
     events: new EventLog(0),
     serveStream: ({ response }) => sendText(response, 502, 'none'),
     serveIdentity: async () => undefined,
+    serveCredentials: async () => undefined,
     metrics,
     audit: new Audit(logger, systemClock),
     clock: systemClock,

@@ -8,7 +8,9 @@ import { formatUrl } from './source-url.ts';
 
 export interface WebRequest {
   readonly url: URL;
-  readonly method: 'GET' | 'HEAD';
+  readonly method: 'GET' | 'HEAD' | 'POST';
+  /** Of a POST, which must not follow redirections: they would carry it elsewhere. */
+  readonly body?: string;
   /** Returns the headers of each hop: a login is for one server only. */
   readonly headersFor: (url: URL) => Readonly<Record<string, string>>;
   readonly guard: SsrfGuard;
@@ -73,7 +75,7 @@ export async function askWeb(request: WebRequest): Promise<WebAnswer> {
 
 async function askOnce(
   url: URL,
-  { method, headersFor, guard, signal, certificateAuthority }: WebRequest,
+  { method, body: content, headersFor, guard, signal, certificateAuthority }: WebRequest,
 ): Promise<Omit<WebAnswer, 'url'>> {
   const target = new URL(url);
   // Only the caller's login counts. A login in a redirection comes from the server.
@@ -81,6 +83,7 @@ async function askOnce(
   target.password = '';
   const body = got.stream(target, {
     method,
+    ...(content !== undefined && { body: content }),
     headers: { 'user-agent': 'gnt-noded', 'accept-encoding': 'identity', ...headersFor(url) },
     signal,
     decompress: false,

@@ -12,10 +12,12 @@ import {
   runRenewIdentityKeys,
 } from '../../../../cluster-cli/commands/cluster/identity.ts';
 import type { Context } from '../../../../cluster-cli/terminal/context.ts';
+import { createValueSource } from '../../../../cluster-cli/values/value-source.ts';
 import { mergeIdentity } from '../../../../noded/instances/identity/merge-identity.ts';
 import { planPublished } from '../../../../noded/instances/identity/published.ts';
 import { openIdentityLab } from '../../../lab/identity-lab.ts';
 
+const values = createValueSource();
 const UUID = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
 
 /** A context whose client has these answers. */
@@ -28,7 +30,7 @@ function contextOf(answers: Record<string, unknown>, printed: string[]): Context
 }
 
 function merge(former: Parameters<typeof mergeIdentity>[0], options: object): unknown {
-  const { identity } = composeIdentity(options, { warn: () => assert.fail('a warning') });
+  const { identity } = composeIdentity(options, { values, warn: () => assert.fail('a warning') });
   const opcode = clusterModify.parse({ opcode: 'CLUSTER_SET_PARAMS', identity });
   return mergeIdentity(former, opcode.identity ?? assert.fail('no change'));
 }
@@ -82,7 +84,7 @@ for (const identity of [
 test('a name in place of a UUID is refused with the command that shows the UUID', () => {
   const refused = (error: unknown): boolean =>
     error instanceof AppError && /gnt-instance info web1/.test(error.hint ?? '');
-  const context = { warn: () => undefined };
+  const context = { values, warn: () => undefined };
   assert.throws(() => composeIdentity({ identityRevoke: ['web1'] }, context), refused);
 });
 
