@@ -1,6 +1,12 @@
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer as createHttp,
+  type IncomingMessage,
+  type Server as HttpServer,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createNet, type Server } from 'node:net';
 import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +34,7 @@ export interface CloudLab extends AsyncDisposable {
   /** PEM of its certificate. */
   readonly certificate: string;
   readonly url: string;
-  /** Plain http, for a path through the channel. */
+  /** Plain http with a PROXY header, for an exposed service. */
   readonly s3Port: number;
   /** Never leaves the cloud. Secrets of sessions follow from it. */
   readonly originSecret: string;
@@ -174,17 +180,32 @@ export async function startCloud({
       );
   });
   const port = await listenOnLoopback(sts);
-  const s3Port = await listenOnLoopback(s3);
+  const front = behindProxy(s3);
+  const s3Port = await listenOnLoopback(front);
   const lab: CloudLab = {
     ...{ certificate: cert, url: `https://127.0.0.1:${port}`, s3Port, originSecret },
     ...{ accepted: [], asked: [], misbehaviour: undefined, lifeS: 3600 },
     [Symbol.asyncDispose]: async () => {
-      for (const server of [sts, s3]) {
-        server.closeAllConnections();
-        await new Promise((resolve) => server.close(resolve));
-      }
+      for (const server of [sts, s3]) server.closeAllConnections();
+      for (const server of [sts, front]) await new Promise((resolve) => server.close(resolve));
       await rm(directory, { recursive: true });
     },
   };
   return lab;
+}
+
+/** Signature, version, family and length of a PROXY header, version 2. */
+const PROXY_HEAD_BYTES = 16;
+
+/** Takes the PROXY header of each connection, and gives the rest to a web server. */
+function behindProxy(server: HttpServer): Server {
+  return createNet({ allowHalfOpen: true }, (socket) => {
+    socket.once('readable', () => {
+      const first = socket.read() as Buffer; // no encoding is set
+      const end = PROXY_HEAD_BYTES + first.readUInt16BE(PROXY_HEAD_BYTES - 2);
+      if (first.length > end) socket.unshift(first.subarray(end));
+      server.emit('connection', socket);
+    });
+    socket.on('error', () => undefined);
+  });
 }

@@ -257,7 +257,7 @@ export function createClusterProgram(context: Context): Command {
       '--remote-folders: the remote API may name images, packages, media and kernels below these folders only. All folders above them must belong to root.',
       '--identity tagged: instances with the tag gnt:identity get tokens. A tag gnt:identity=AUDIENCE allows one audience.',
       '--identity-revoke: issued tokens stay valid until they expire, at most 15 minutes.',
-      '--identity-aws, --identity-google: replace the former settings as a whole. The tag gnt:aws-role=ARN or gnt:google-account=EMAIL of an instance overrides the role.',
+      '--identity-aws, --identity-google: replace all former keys. The tags gnt:aws-role=ARN and gnt:google-account=EMAIL of an instance override its role.',
       '--vg-name and --zfs-pool: existing disks stay where they are.',
     ],
     notes: [
@@ -275,7 +275,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --image-key release=@/root/minisign.pub',
       'gnt-cluster modify --image-ca @/etc/ssl/private-ca.pem',
       'gnt-cluster modify --identity yes --identity-issuer https://id.example.com',
-      'gnt-cluster modify --identity-aws sts=https://sts.eu-central-1.amazonaws.com,role=arn:aws:iam::123456789012:role/web,region=eu-central-1',
+      'gnt-cluster modify --identity-aws sts=https://sts.amazonaws.com',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
     ],
   }).action(async (options: ClusterOptions) => {

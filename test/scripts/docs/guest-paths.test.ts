@@ -28,7 +28,8 @@ function withHooksAndMirror(view: InstanceView): InstanceView {
 
 const lists = { boot: [scriptOf('1-a', 'true')], operational: [], decommission: [] };
 const ec2 = { document: '{}', signature: 'c2lnbmF0dXJl', pkcs7: 'cGtjczc=' };
-const RUNNING = viewOf(exampleView({ lifecycle: lifecycleOf({ lists }), identity: { ec2 } }));
+const aws = { role: 'arn:aws:iam::123456789012:role/web' };
+const RUNNING = viewOf(exampleView({ lifecycle: lifecycleOf({ lists }), identity: { ec2, aws } }));
 const VIEWS = [RUNNING, viewOf(withHooksAndMirror(installingView())), viewOf(bootingView())];
 const RENDERERS: Readonly<Record<Dialect, (view: ServedView) => ReadonlyMap<string, unknown>>> = {
   ganeti: renderGaneti,

@@ -75,10 +75,56 @@ for (const identity of [
   { issuer: 'https://id.example.com/?x' },
   { audiences: ['a b'] },
   { revoked: { web1: true } },
+  { aws: { sts: 'http://sts.example.com' } },
+  { aws: { sts: 'https://u:p@sts.example.com' } },
+  { aws: { sts: 'https://sts.example.com/?Action=x' } },
+  { aws: { sts: 'https://sts.example.com', role: 'admin' } },
+  { aws: { sts: 'https://sts.example.com', role: 'arn:aws:iam::1:role/..' } },
+  { aws: { sts: 'https://sts.example.com', region: 'EU' } },
+  { aws: { sts: 'https://sts.example.com', roles: { '-': 'arn:aws:iam::1:role/a' } } },
+  { google: { provider: '//iam/p', account: 'a@b/../c' } },
+  { google: { provider: '//iam/p', iam: 'https://iam.example.com/#x' } },
 ])
   test(`the node refuses the setting ${JSON.stringify(identity)}`, () => {
     const parsed = clusterModify.safeParse({ opcode: 'CLUSTER_SET_PARAMS', identity });
     assert.equal(parsed.success, false);
+  });
+
+test('options of clouds are read as a whole, with the roles of profiles', () => {
+  const set = merge(undefined, {
+    identity: 'yes',
+    identityAws:
+      'sts=https://sts.example.com,role=arn:aws:iam::1:role/a,role:db=arn:aws:iam::1:role/b',
+    identityGoogle: 'provider=//iam/p,account:web=a@p.iam.gserviceaccount.com',
+  });
+  const google = { provider: '//iam/p', accounts: { web: 'a@p.iam.gserviceaccount.com' } };
+  assert.deepEqual(set, {
+    policy: 'yes',
+    aws: {
+      sts: 'https://sts.example.com',
+      role: 'arn:aws:iam::1:role/a',
+      roles: { db: 'arn:aws:iam::1:role/b' },
+    },
+    google,
+  });
+  const former = set as Parameters<typeof mergeIdentity>[0];
+  const less = merge(former, { identityAws: 'sts=https://sts.example.com,role=none' });
+  assert.deepEqual(less, { policy: 'yes', aws: { sts: 'https://sts.example.com' }, google });
+  assert.deepEqual(merge(former, { identityAws: 'none', identityGoogle: 'none' }), {
+    policy: 'yes',
+  });
+});
+
+for (const [option, value, message] of [
+  ['identityAws', 'role=arn:aws:iam::1:role/a', /--identity-aws: sts is missing/],
+  ['identityAws', 'sts=https://a,rol=x', /unknown parameter 'rol'/],
+  ['identityAws', 'sts=https://a,role', /Missing value for key 'role'/],
+  ['identityAws', '', /sts is missing/],
+  ['identityGoogle', 'account=a@b', /--identity-google: provider is missing/],
+] as const)
+  test(`the option ${option} '${value}' is refused`, () => {
+    const context = { values, warn: () => undefined };
+    assert.throws(() => composeIdentity({ [option]: value }, context), { code: 'USAGE', message });
   });
 
 test('a name in place of a UUID is refused with the command that shows the UUID', () => {
