@@ -23,6 +23,20 @@ const nodeRecord = z.object({
 });
 type NodeRecord = z.infer<typeof nodeRecord>;
 
+/** Addresses of data links. Nodes of earlier releases would drop a field of the node's record. */
+const DATA_LINKS = 'data-links';
+
+const dataLink = z.object({
+  /** Key of the node that announced this. A later node of the same name has another key. */
+  publicKey: z.string(),
+  host: z.string().max(255),
+  port: z.number().int().min(1).max(65_535),
+  /** SHA-256 of the public key of its certificate, in hexadecimal. */
+  fingerprint: z.string().max(64),
+});
+/** Where other nodes reach a node, and the key by which they recognise it. */
+export type DataAddress = Omit<z.infer<typeof dataLink>, 'publicKey'>;
+
 const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 
 export function noNode(node: string, names: readonly string[]): AppError {
@@ -111,10 +125,30 @@ export function createNodeRegistry(store: Store, problems: RecordProblems) {
     },
     /** Returns the public key in base64; undefined for an unknown node. */
     publicKeyOf: async (name: string): Promise<string | undefined> => (await find(name))?.publicKey,
+    /** Tells the other nodes where this node listens; null if it does not. */
+    announceDataAddress: async (
+      name: string,
+      publicKey: string,
+      address: DataAddress | null,
+    ): Promise<void> => {
+      const value = address === null ? undefined : { publicKey, ...address };
+      await store.commit([{ collection: DATA_LINKS, id: name, expected: 'any', value }]);
+    },
+    /** Returns undefined for an unknown node, and for a node without such an address. */
+    dataAddressOf: async (name: string): Promise<DataAddress | undefined> => {
+      const [node, stored] = await Promise.all([find(name), store.get(DATA_LINKS, name)]);
+      if (node?.publicKey === undefined || stored === undefined) return undefined;
+      // A damaged announcement counts as none: streams go through the store.
+      const { data } = dataLink.safeParse(stored.value);
+      if (data?.publicKey !== node.publicKey) return undefined;
+      return { host: data.host, port: data.port, fingerprint: data.fingerprint };
+    },
     /** Removes a node. Its name becomes free, but its key stays refused. */
     remove: async (name: string, nowMs: number): Promise<void> => {
       const publicKey = (await find(name))?.publicKey;
-      const writes: Write[] = [{ collection: NODES, id: name, expected: 'any', value: undefined }];
+      const writes: Write[] = [NODES, DATA_LINKS].map((collection) => {
+        return { collection, id: name, expected: 'any', value: undefined };
+      });
       if (publicKey !== undefined) {
         const id = idOfKey(publicKey);
         // The node's own revision is not enough: another node may have taken the name. Expect the

@@ -6,6 +6,8 @@ import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { LogLevel } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 import { GIB } from '#shared/units/bytes.ts';
+import type { ListenAddress } from '#shared/socket/listen-address.ts';
+import { type DataOptions, parseDataOptions } from '../cluster/peers/data-settings.ts';
 import { type MachineUsers, planMachineUsers } from '../host/machine-users.ts';
 import {
   type IdentityListenOptions,
@@ -23,7 +25,7 @@ import {
  */
 const MAX_ROOT_BYTES = 44;
 
-export interface NodedOptions extends RapiOptions, IdentityListenOptions {
+export interface NodedOptions extends RapiOptions, IdentityListenOptions, DataOptions {
   readonly node?: string | undefined;
   readonly osSearchPath?: string | undefined;
   readonly logLevel: string;
@@ -57,6 +59,8 @@ export interface NodedConfig {
   readonly machineUsers: MachineUsers;
   /** Guests with a user-mode NIC may reach this host and its cloud's metadata service. */
   readonly userNicsReachHost: boolean;
+  /** Null for the address of this host on its way to the store. */
+  readonly dataAddress: ListenAddress | null;
   /** Null if the remote API is off. */
   readonly rapi: RapiSettings | null;
   /** Null if the public identity keys are not served. */
@@ -108,6 +112,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     sharedLeaseMs: parseCount('--shared-lease', options.sharedLease, 9) * 1000,
     machineUsers: parseMachineUsers(options.machineUids),
     userNicsReachHost: options.userNicsReachHost === true,
+    dataAddress: parseDataOptions(options),
     rapi: parseRapiOptions(options, paths),
     identity: parseIdentityOptions(options, paths),
   };

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { DEFAULT_FIRST_MACHINE_UID } from '../host/machine-users.ts';
+import { addDataOptions } from '../cluster/peers/data-settings.ts';
 import { addIdentityOptions } from '../api/identity/identity-settings.ts';
 import { addRapiOptions } from '../api/rapi/rapi-settings.ts';
 
@@ -48,6 +49,7 @@ export function createNodedProgram(version: string): Command {
       'after',
       '\nGNT_ROOT (default /) is the prefix of every path. Only root may have write\naccess to it and to its parent folders. The log goes to stderr as JSON lines.\nSIGTERM stops the daemon; instances continue to run.',
     );
+  addDataOptions(program);
   addRapiOptions(program);
   addIdentityOptions(program);
   return program;

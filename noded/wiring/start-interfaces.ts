@@ -45,7 +45,7 @@ import { checkArrival } from '../operations/check-arrival.ts';
 import type { HookChecker } from '../provision/os/check-hooks.ts';
 import { describeAllOs } from '../provision/os/describe-os.ts';
 import type { OsRegistry } from '../provision/os/os-registry.ts';
-import type { PeerLink } from '../cluster/peers/peer-link.ts';
+import type { NodeLinks } from '../cluster/peers/node-links.ts';
 import { startIdentityServer } from '../api/identity/identity-server.ts';
 import { planPublished } from '../instances/identity/published.ts';
 import { createRapiRoutes, startRapi } from '../api/rapi/rapi-server.ts';
@@ -121,7 +121,7 @@ function serveCluster(
   given: {
     readonly sources: OverviewSources;
     readonly own: ApiDependencies;
-    readonly peers: PeerLink;
+    readonly peers: NodeLinks;
     readonly undo: AsyncDisposableStack;
   },
 ): { readonly own: ApiDependencies; readonly served: ApiDependencies } {
@@ -191,7 +191,7 @@ function newMigrationTarget(
 }
 
 /** Answers other nodes from this node alone, so that requests are never forwarded twice. */
-function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): void {
+function answerPeers(peers: NodeLinks, own: ApiDependencies, logger: Logger): void {
   peers.onStream = createConnectionApi({
     handlers: createApiRoutes(own),
     forwarding: null,

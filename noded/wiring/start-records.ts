@@ -9,7 +9,7 @@ import { joinCluster } from '../cluster/membership/join-cluster.ts';
 import type { Membership } from '../cluster/membership/membership.ts';
 import type { NodedConfig } from './config.ts';
 import { createJobRepository, type JobRepository } from '../jobs/job-repository.ts';
-import type { PeerLink } from '../cluster/peers/peer-link.ts';
+import type { NodeLinks } from '../cluster/peers/node-links.ts';
 import { createClusterRepository, type ClusterRepository } from '../records/cluster-repository.ts';
 import {
   createInstanceRepository,
@@ -62,17 +62,18 @@ export interface NodeRecords extends AsyncDisposable {
   readonly jobs: JobRepository;
   /** Null on a single-node cluster, like `peers`. */
   readonly common: CommonStore | null;
-  readonly peers: PeerLink | null;
+  readonly peers: NodeLinks | null;
   readonly membership: Membership;
   /** Returns whether a node name in a record means this node. */
   readonly owns: (node: string | undefined) => boolean;
 }
 
 export async function startRecords(
-  { paths, nodeName }: NodedConfig,
+  config: NodedConfig,
   clock: Clock,
   logger: Logger,
 ): Promise<NodeRecords> {
+  const { paths, nodeName } = config;
   await using undo = new AsyncDisposableStack();
   const opened = await openStore(paths, clock, logger);
   let awayAtMs: number | null = null;
@@ -85,7 +86,7 @@ export async function startRecords(
   await tellRisks(store, logger);
   const nodes = createNodeRegistry(store, problems);
   const { peers, membership } = undo.use(
-    await joinCluster({ ...opened, store }, nodeName, nodes, paths, logger),
+    await joinCluster({ ...opened, store }, config, nodes, paths, logger),
   );
   const index = undo.use(
     startInstanceIndex({ ...{ store, problems, logger }, onReadWhole: releaseMemoryWhenSettled }),

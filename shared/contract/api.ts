@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { launchDefaults, lowSpacePercent, serviceProtocol } from './cluster-settings.ts';
+import { dataLinks } from './data-links.ts';
 import { volumePlace, zfsDataset } from './disk-template.ts';
 import { guestNetwork } from './guest-reach.ts';
 import { hookBook } from './hook-book.ts';
@@ -83,6 +84,8 @@ export const nodeInfo = z.object({
   removedAtMs: z.number().nullable().default(null),
   orphans: z.array(orphan).default([]),
   appliance: z.object({ state: z.enum(['intact', 'missing', 'corrupt']), detail: z.string() }),
+  /** Null without a common store, and in answers of earlier releases. */
+  dataLinks: dataLinks.nullable().default(null),
   /** Absent in answers of earlier releases. */
   flags: nodeFlags.default(NO_FLAGS),
 });

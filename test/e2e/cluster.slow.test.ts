@@ -41,6 +41,8 @@ import {
  * scripts on the host, so that no QEMU process starts.
  */
 const ONE = 'node1.example.com';
+/** The third node has none, like a node of an earlier release. */
+const DATA_ADDRESS = ['--data-address', '127.0.0.1:0'];
 const TWO = 'node2.example.com';
 const THREE = 'node3.example.com';
 const NAME = 'web1.example.com';
@@ -97,8 +99,8 @@ test('the first node makes the cluster, others join with its key and with no oth
     mode: 0o600,
   });
   await Promise.all([
-    one.startNode('--node', ONE, '--rapi', '127.0.0.1:0'),
-    two.startNode('--node', TWO),
+    one.startNode('--node', ONE, ...DATA_ADDRESS, '--rapi', '127.0.0.1:0'),
+    two.startNode('--node', TWO, ...DATA_ADDRESS),
   ]);
   assert.ok(!existsSync(`${clusterKeyFile}.half-1`), "a killed program's copy of the key");
   const shown = await succeed(one, 'gnt-cluster', 'info');
@@ -418,7 +420,7 @@ test('a node that was killed is shown as silent, and comes back', async () => {
   const verified = await one.run('gnt-cluster', ['verify', '--error-codes']);
   assert.equal(verified.status, 1);
   assert.match(verified.stdout, /^ERROR:reachable:node:node2\.example\.com:/m);
-  await two.startNode('--node', TWO);
+  await two.startNode('--node', TWO, ...DATA_ADDRESS);
   const again = await one.run('gnt-cluster', ['verify', '--json']);
   assert.match(again.stdout, /"name": "node2\.example\.com",\s+"check": "tun"/);
   assert.equal((await infoOf(one, NAME)).status, 'ADMIN_down');
@@ -513,7 +515,7 @@ test('the key of the cluster is renewed while nodes run, and over the death of t
   const ended = once(one.node(), 'exit');
   one.node().kill('SIGKILL');
   await Promise.all([ended, renewing]);
-  await one.startNode('--node', ONE, '--rapi', '127.0.0.1:0');
+  await one.startNode('--node', ONE, ...DATA_ADDRESS, '--rapi', '127.0.0.1:0');
   const isOver = async (lab: Lab): Promise<boolean> => {
     const { body } = await askSocket(lab.paths.nodedSocket, '/v1/doctor');
     return body.includes('no renewal of the cluster key is pending');

@@ -22,6 +22,7 @@ import { makeTinyLinux, TINY_INIT } from '../lab/tiny-linux.ts';
  * its secret.
  */
 const ONE = 'node1.example.com';
+const DATA_ADDRESS = ['--data-address', '127.0.0.1:0'];
 const TWO = 'node2.example.com';
 const NAME = 'counter.example.com';
 const MIB = 1024 * 1024;
@@ -96,7 +97,10 @@ before(async () => {
   );
   const { status, stderr } = await one.run('gnt-appliance', ['build']);
   assert.equal(status, 0, stderr);
-  await Promise.all([one.startNode('--node', ONE), two.startNode('--node', TWO)]);
+  await Promise.all([
+    one.startNode('--node', ONE, ...DATA_ADDRESS),
+    two.startNode('--node', TWO, ...DATA_ADDRESS),
+  ]);
   for (const lab of [one, two]) await addOs(lab, 'both', ['exit 0']);
   await succeed(one, 'gnt-os', 'trust', 'both');
   const port = await listenOnLoopback(server);
@@ -286,7 +290,7 @@ test('a target that is killed has nothing afterwards, and the guest goes on', as
   const id = await begin(TWO);
   await untilArriving();
   await killNode(two);
-  await two.startNode('--node', TWO);
+  await two.startNode('--node', TWO, ...DATA_ADDRESS);
   assert.equal((await endOf(one, id)).status, 'error');
   await untilCounted(5);
   await assertOnlyOn(ONE);
@@ -299,7 +303,7 @@ test('a source that is killed at any moment leaves the guest on exactly one node
     await untilArriving();
     await sleep(waitMs);
     await killNode(one);
-    await one.startNode('--node', ONE);
+    await one.startNode('--node', ONE, ...DATA_ADDRESS);
     await untilCounted(5);
     const { primaryNode } = await infoOf(one, NAME);
     t.diagnostic(`killed after ${waitMs} ms: on ${primaryNode}`);

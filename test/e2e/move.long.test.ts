@@ -39,6 +39,7 @@ import {
  */
 const NAMES = ['node1.example.com', 'node2.example.com', 'node3.example.com'] as const;
 const [ONE, TWO, THREE] = NAMES;
+const DATA_ADDRESS = ['--data-address', '127.0.0.1:0'];
 const MIB = 1024 * 1024;
 /** Enough for an interruption during the copy. */
 const DATA_BYTES = 12 * MIB;
@@ -72,7 +73,7 @@ before(async () => {
   await mkdir(dirname(three.paths.disksDir), { recursive: true });
   await symlink(small(), three.paths.disksDir);
   await run('mount', ['-t', 'tmpfs', '-o', `size=${SMALL},mode=700`, 'gnt-test-mv', small()]);
-  await Promise.all(labs().map(([lab, name]) => lab.startNode('--node', name)));
+  await Promise.all(labs().map(([lab, name]) => lab.startNode('--node', name, ...DATA_ADDRESS)));
   for (const lab of [one, two, three]) await addOs(lab, 'both', ['exit 0']);
   await succeed(one, 'gnt-os', 'trust', 'both');
 });
@@ -253,7 +254,7 @@ test('a target that is killed in the middle leaves the instance where it is, and
   await untilArriving(two, web.uuid, id);
   await killNode(two);
   assert.ok(existsSync(join(two.paths.disksDir, `copying-${web.uuid}`)));
-  await two.startNode('--node', TWO);
+  await two.startNode('--node', TWO, ...DATA_ADDRESS);
   assert.ok(await nothingOf(two, web.uuid));
   const { error } = await endOf(one, id);
   assert.equal(error?.code, 'NOT_FOUND');
@@ -270,7 +271,7 @@ test('a source that is killed in the middle keeps the instance, and the next mov
   const id = await begin(web.name, TWO);
   await untilArriving(two, web.uuid, id);
   await killNode(one);
-  await one.startNode('--node', ONE);
+  await one.startNode('--node', ONE, ...DATA_ADDRESS);
   assert.equal(await digestOf(join(one.paths.disksDir, web.uuid, 'disk0.raw')), web.digest);
   assert.equal((await infoOf(one, web.name)).primaryNode, ONE);
   assert.equal(
@@ -296,7 +297,7 @@ test('what a copy has left is told by the doctor, and nothing that arrives', asy
   await succeed(one, 'gnt-job', 'cancel', String(id));
   await endOf(one, id);
   await killNode(two);
-  await two.startNode('--node', TWO);
+  await two.startNode('--node', TWO, ...DATA_ADDRESS);
   assert.ok(!existsSync(left), 'as the hint says');
 });
 

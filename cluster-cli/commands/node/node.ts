@@ -1,6 +1,8 @@
 import type { ListedNode } from '#shared/contract/api.ts';
+import type { DataLinks } from '#shared/contract/data-links.ts';
 import type { NodeFlags } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { formatAddress } from '#shared/socket/listen-address.ts';
 import type { Context } from '../../terminal/context.ts';
 import { nodeFields } from '../../fields/other-fields.ts';
 import { formatBytes, formatMiB, formatTime } from '../../render/format.ts';
@@ -140,8 +142,26 @@ function describeNode(node: ListedNode): readonly string[] {
       key: 'Orphan',
       value: `${name} (${uuid}), process ${pid}: gnt-instance adopt ${name}`,
     })),
+    ...describeDataLinks(node.dataLinks),
     { key: 'Appliance', value: `${node.appliance.state}: ${node.appliance.detail}` },
   ]);
+}
+
+function describeDataLinks(links: DataLinks | null): Parameters<typeof renderOutline>[0] {
+  if (links === null) return [];
+  const { address, reason } = links;
+  const own = address === null ? `none: ${reason}` : formatAddress(address);
+  return [
+    { key: 'Data address', value: own },
+    ...links.links.map((link) => ({
+      key: `Data link to ${link.node}`,
+      value: {
+        direct: 'direct, TLS 1.3',
+        unused: 'not in use',
+        store: `through the store: ${link.reason}`,
+      }[link.path],
+    })),
+  ];
 }
 
 function describeFlags({ drained, offline }: NodeFlags): Parameters<typeof renderOutline>[0] {

@@ -4,10 +4,10 @@ import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { tellableMessage } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { networkOf } from '#shared/socket/network-of.ts';
 import { typeOfPublished } from '../../instances/identity/published.ts';
 import { ensureCertificate } from '../rapi/certificate.ts';
 import { listen, type Listening } from '../rapi/listen.ts';
-import { networkOf } from '../rapi/login-limit.ts';
 import type { IdentityListenSettings } from './identity-settings.ts';
 
 /** Verifiers need no login, so their connections and time are bounded. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { parseListenAddress } from '../rapi/rapi-settings.ts';
+import { parseListenAddress } from '#shared/socket/listen-address.ts';
 
 const DEFAULT_PORT = 5081;
 

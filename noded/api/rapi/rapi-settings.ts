@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { parseListenAddress } from '#shared/socket/listen-address.ts';
 
 /** The port of Ganeti's remote API. */
 const DEFAULT_PORT = 5080;
@@ -45,21 +46,4 @@ export function parseRapiOptions(options: RapiOptions, paths: RootPaths): RapiSe
     usersFile: options.rapiUsers ?? join(paths.root, 'etc/gnt/rapi-users'),
     certificateFile: options.rapiCertificate ?? join(paths.root, 'etc/gnt/rapi.pem'),
   };
-}
-
-/** Parses HOST:PORT, HOST or [ADDRESS]:PORT. @throws AppError USAGE naming the option */
-export function parseListenAddress(
-  option: string,
-  text: string,
-  defaultPort: number,
-): { readonly host: string; readonly port: number } {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d{1,5}))?$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3] ?? defaultPort);
-  if (host === undefined || port > 65_535) {
-    throw new AppError('USAGE', `${option}: '${text}' is not HOST:PORT`, {
-      hint: `Give an address of this host, such as 192.0.2.1:${defaultPort} or [::]:${defaultPort}.`,
-    });
-  }
-  return { host, port };
 }

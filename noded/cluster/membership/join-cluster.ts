@@ -1,31 +1,36 @@
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { createMembership, type Membership } from './membership.ts';
-import { startPeerLink, type PeerLink } from '../peers/peer-link.ts';
+import { startNodeLinks, type NodeLinks, type NodeLinksOptions } from '../peers/node-links.ts';
 import { encodeKey, loadNodeKey } from '../../records/node-key.ts';
 import type { NodeRegistry } from '../../records/node-registry.ts';
 import type { OpenedStore } from '../../records/open-store.ts';
 
 export interface Joined extends AsyncDisposable {
   /** Null for a node without a common store, and for a removed node. */
-  readonly peers: PeerLink | null;
+  readonly peers: NodeLinks | null;
   readonly membership: Membership;
+}
+
+interface JoinSettings {
+  readonly nodeName: string;
+  readonly dataAddress: NodeLinksOptions['dataAddress'];
 }
 
 /**
  * Registers this node and connects it to the others. A removed node does neither, because its name
  * may belong to another node now.
- * @throws AppError CONFLICT when the name belongs to another node, or another daemon runs as this
- * node
+ * @throws AppError CONFLICT when the name belongs to another node, another daemon runs as this
+ * node, or the data address cannot be used
  */
 export async function joinCluster(
   { common }: OpenedStore,
-  nodeName: string,
+  { nodeName, dataAddress }: JoinSettings,
   nodes: NodeRegistry,
   paths: RootPaths,
   logger: Logger,
 ): Promise<Joined> {
-  const joined = (peers: PeerLink | null, membership: Membership): Joined => ({
+  const joined = (peers: NodeLinks | null, membership: Membership): Joined => ({
     peers,
     membership,
     [Symbol.asyncDispose]: async () => peers?.[Symbol.asyncDispose](),
@@ -40,6 +45,7 @@ export async function joinCluster(
   await membership.refresh();
   if (membership.removedAtMs() !== null) return joined(null, membership);
   await nodes.register(nodeName, publicKey);
-  const link = await startPeerLink({ server: common.server, nodeName, key, nodes, logger });
+  const { server } = common;
+  const link = await startNodeLinks({ server, nodeName, key, nodes, dataAddress, logger });
   return joined(link, membership);
 }

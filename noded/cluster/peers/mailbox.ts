@@ -67,6 +67,12 @@ export class Mailbox implements AsyncDisposable {
     });
   }
 
+  /** Returns the address of this host on its way to Redis; undefined for a unix socket. */
+  localAddress(): string | undefined {
+    const { stream } = this.#publisher;
+    return 'localAddress' in stream ? stream.localAddress : undefined;
+  }
+
   /**
    * @returns the number of receivers: 0 when no daemon of that node runs
    * @throws AppError STORE_UNAVAILABLE

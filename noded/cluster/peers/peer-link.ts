@@ -14,17 +14,13 @@ import type { Side } from './frame.ts';
 import { decodeKey, openGreeting, sealGreeting } from './handshake.ts';
 import { Mailbox } from './mailbox.ts';
 import { PeerStream } from './peer-stream.ts';
-import { MAX_STREAMS, WindowPool } from './receive-window.ts';
+import { hasItsShare, MAX_STREAMS, WindowPool } from './receive-window.ts';
 
 /** Concurrent answers to hellos. As many others wait as there may be streams. */
 const MAX_GREETINGS = 32;
 /** Hellos of this node without an answer. Further ones wait. */
 const MAX_OPENINGS = 16;
 const MAX_SHARED_KEYS = 4096;
-/**
- * A node may have this multiple of the free streams, which is four fifths of all for a single node.
- */
-const SHARE_OF_FREE = 4;
 const ANSWER_TIMEOUT_MS = 3000;
 /** Without a frame after it, a hello may be a copy of an earlier one. */
 const CONFIRM_TIMEOUT_MS = 5000;
@@ -72,6 +68,8 @@ export interface PeerLink extends AsyncDisposable {
   /** Called with each stream that another node opened, and that node's name. */
   onStream: (stream: PeerStream, from: string) => void;
   open(node: string, options?: { readonly evenOffline?: boolean }): Promise<PeerStream>;
+  /** Returns the address of this host on its way to the store; undefined for a unix socket. */
+  localAddress(): string | undefined;
 }
 
 /** @throws AppError STORE_UNAVAILABLE; CONFLICT when another daemon with this node's key answers */
@@ -134,6 +132,10 @@ class MailboxLink implements PeerLink {
     }
     // Queued, so that the timeout of an answer starts with its hello.
     return this.#opening.add(() => this.#openWith(node, shared));
+  }
+
+  localAddress(): string | undefined {
+    return this.#mailbox?.localAddress();
   }
 
   async #openWith(node: string, shared: Uint8Array): Promise<PeerStream> {
@@ -223,7 +225,8 @@ class MailboxLink implements PeerLink {
       const hello = openGreeting(sealed, expected, shared);
       const theirs = hello && decodeKey(hello.key);
       if (hello === undefined || theirs === undefined || this.#accepted.has(id)) return;
-      if (this.#hasItsShare(from)) return;
+      const opened = [...this.#accepted.values()].map((one) => one.from);
+      if (hasItsShare(from, opened)) return;
       const own = nacl.box.keyPair();
       this.#accept(from, id, nacl.box.before(theirs, own.secretKey));
       const answer = {
@@ -238,13 +241,6 @@ class MailboxLink implements PeerLink {
     } catch (error) {
       logger.debug('peers.not-welcomed', { node: from, err: error });
     }
-  }
-
-  /** Reserves streams for other nodes when one node opens many. */
-  #hasItsShare(from: string): boolean {
-    const free = MAX_STREAMS - this.#accepted.size;
-    const theirs = [...this.#accepted.values()].filter((one) => one.from === from).length;
-    return theirs >= SHARE_OF_FREE * free;
   }
 
   /** Cached, as the most expensive step of a greeting. @returns undefined for an invalid key */

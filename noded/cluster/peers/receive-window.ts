@@ -1,5 +1,19 @@
 /** Limit of own streams, and separately of streams from other nodes. */
 export const MAX_STREAMS = 256;
+/**
+ * A node may have this multiple of the free streams, which is four fifths of all for a single node.
+ */
+const SHARE_OF_FREE = 4;
+
+/**
+ * Reserves streams for other nodes when one node opens many.
+ * @param opened the opening node of each accepted stream
+ */
+export function hasItsShare(node: string, opened: readonly string[]): boolean {
+  const theirs = opened.filter((from) => from === node).length;
+  return theirs >= SHARE_OF_FREE * (MAX_STREAMS - opened.length);
+}
+
 /** Overhead of a frame: its seal, and the headers of its message and of Redis. */
 export const FRAME_COST_BYTES = 128;
 /** Initial window of a stream. */

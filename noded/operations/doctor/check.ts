@@ -6,6 +6,7 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { RecordProblems } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { ClusterKey } from '../../cluster/membership/start-cluster-key.ts';
+import type { NodeLinks } from '../../cluster/peers/node-links.ts';
 import type { Membership } from '../../cluster/membership/membership.ts';
 import type { MachineUsers } from '../../host/machine-users.ts';
 import type { BootViews } from '../../instances/view/boot-views.ts';
@@ -46,7 +47,8 @@ export interface NodeParts {
     >;
     readonly instances: Pick<InstanceRepository, 'findByUuid' | 'readSome'>;
     readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
-    readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
+    readonly nodes: Pick<NodeRegistry, 'flagsOf' | 'list'>;
+    readonly peers: Pick<NodeLinks, 'describe' | 'probe'> | null;
     readonly membership: Pick<Membership, 'removedAtMs'>;
     readonly owns: (node: string) => boolean;
   };

@@ -31,6 +31,7 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     removedAtMs: membership.removedAtMs(),
     orphans: [...orphans.list()],
     appliance: await describeAppliance(input),
+    dataLinks: records.peers?.describe() ?? null,
     flags: await nodes.flagsOf(config.nodeName),
   };
 }

@@ -11,6 +11,7 @@ import {
 import { checkCertificates } from './examine-certificates.ts';
 import { checkBuildPackages, checkPackages } from './examine-commands.ts';
 import { checkAccelerator, checkTun } from './examine-devices.ts';
+import { checkDataLinks } from './examine-data-links.ts';
 import { checkDisks } from './examine-disks.ts';
 import { examineFirmware } from './examine-firmware.ts';
 import { checkIdentity } from './examine-identity.ts';
@@ -46,6 +47,7 @@ const CHECKS: readonly Check[] = [
   checkAppliances,
   checkIsolation,
   checkStoreReach,
+  checkDataLinks,
   checkDisks,
   checkNetworks,
   checkSecrecy,

@@ -133,6 +133,7 @@ export function sampleNode(): NodeInfo {
     instancesRunning: 1,
     removedAtMs: null,
     orphans: [],
+    dataLinks: null,
     flags: { drained: false, offline: false },
     appliance: { state: 'intact', detail: 'kernel 6.1.0' },
   };

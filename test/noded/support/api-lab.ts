@@ -63,6 +63,7 @@ export const node: NodeInfo = {
   removedAtMs: null,
   orphans: [],
   appliance: { state: 'missing', detail: 'none yet' },
+  dataLinks: null,
   flags: { drained: false, offline: false },
 };
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LoginLimit, networkOf } from '../../../../noded/api/rapi/login-limit.ts';
+import { networkOf } from '#shared/socket/network-of.ts';
+import { LoginLimit } from '../../../../noded/api/rapi/login-limit.ts';
 import { parseUsers } from '../../../../noded/api/rapi/users-file.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 

@@ -1,0 +1,156 @@
+import type { Duplex } from 'node:stream';
+import type { DataLink } from '#shared/contract/data-links.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { DataAddress, NodeRegistry } from '../../records/node-registry.ts';
+import { connectToNode, type DataConnection } from './data-connection.ts';
+import type { NodeCertificate } from './node-certificate.ts';
+
+/** Pause after a failure, doubled up to the limit. Streams go through the store meanwhile. */
+const FIRST_PAUSE_MS = 5000;
+const MAX_PAUSE_MS = 60_000;
+/** Only reached after many nodes joined and left. */
+const MAX_NODES = 4096;
+
+export interface DataLinksOptions {
+  readonly nodes: Pick<NodeRegistry, 'dataAddressOf'>;
+  readonly certificate: NodeCertificate;
+  readonly logger: Logger;
+}
+
+interface Link {
+  readonly address: DataAddress;
+  connecting: Promise<DataConnection> | undefined;
+  connection: DataConnection | undefined;
+  failure: Failure | undefined;
+}
+
+interface Failure {
+  readonly reason: string;
+  readonly pauseMs: number;
+  readonly atMs: number;
+}
+
+const NO_ADDRESS = 'the node announces no data address';
+
+/** Connects this node to the data addresses of other nodes, with one connection to each. */
+export class DataLinks implements Disposable {
+  readonly #options: DataLinksOptions;
+  readonly #links = new Map<string, Link>();
+
+  constructor(options: DataLinksOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Opens a stream to a node.
+   * @returns undefined if the node cannot be reached this way; `describe` has the reason
+   * @throws AppError STORE_UNAVAILABLE
+   */
+  async open(node: string): Promise<Duplex | undefined> {
+    const link = await this.#linkTo(node);
+    if (link === undefined || isPausing(link)) return undefined;
+    try {
+      const stream = await (await this.#connect(node, link)).open();
+      link.failure = undefined;
+      return stream;
+    } catch (error) {
+      this.#failed(node, link, error);
+      return undefined;
+    }
+  }
+
+  /** Connects now, also during the pause after a failure. @throws AppError STORE_UNAVAILABLE */
+  async probe(node: string): Promise<DataLink> {
+    const link = await this.#linkTo(node);
+    if (link === undefined) return { node, path: 'store', address: null, reason: NO_ADDRESS };
+    try {
+      await this.#connect(node, link);
+    } catch (error) {
+      this.#failed(node, link, error);
+    }
+    return describe(node, link);
+  }
+
+  /** Returns the state of the links that were used. */
+  describe(): readonly DataLink[] {
+    return [...this.#links].map(([node, link]) => describe(node, link));
+  }
+
+  /** Returns a new link when the node has announced another address or key. */
+  async #linkTo(node: string): Promise<Link | undefined> {
+    const address = await this.#options.nodes.dataAddressOf(node);
+    const known = this.#links.get(node);
+    if (address !== undefined && known !== undefined && isSame(address, known.address))
+      return known;
+    known?.connection?.session.destroy();
+    this.#links.delete(node);
+    if (address === undefined) return undefined;
+    if (this.#links.size >= MAX_NODES) this[Symbol.dispose]();
+    const link = { address, connecting: undefined, connection: undefined, failure: undefined };
+    this.#links.set(node, link);
+    return link;
+  }
+
+  #connect(node: string, link: Link): Promise<DataConnection> {
+    if (link.connection !== undefined) return Promise.resolve(link.connection);
+    link.connecting ??= this.#connectNew(node, link).finally(() => (link.connecting = undefined));
+    return link.connecting;
+  }
+
+  async #connectNew(node: string, link: Link): Promise<DataConnection> {
+    const { certificate, logger } = this.#options;
+    const { host, port } = link.address;
+    const connection = await connectToNode(node, link.address, certificate);
+    const { session } = connection;
+    session.once('close', () => {
+      if (link.connection === connection) link.connection = undefined;
+    });
+    // Closed in the meantime, or replaced by a link to a new address.
+    if (this.#links.get(node) !== link) session.destroy();
+    if (session.destroyed) throw new Error('the node closed the connection');
+    link.connection = connection;
+    link.failure = undefined;
+    logger.info('data-link.ready', { node, host, port });
+    return connection;
+  }
+
+  #failed(node: string, link: Link, error: unknown): void {
+    const reason = messageOf(error);
+    const { host, port } = link.address;
+    // A refused stream of a working connection is no reason for a pause.
+    const pauseMs = Math.min(2 * (link.failure?.pauseMs ?? FIRST_PAUSE_MS / 2), MAX_PAUSE_MS);
+    if (link.failure?.reason !== reason)
+      this.#options.logger.warn('data-link.unavailable', {
+        node,
+        host,
+        port,
+        reason,
+        message: `streams to '${node}' go through the store`,
+        hint: `Allow TCP port ${port} from this node to ${host}.`,
+      });
+    link.failure = { reason, pauseMs, atMs: performance.now() };
+  }
+
+  [Symbol.dispose](): void {
+    for (const { connection } of this.#links.values()) connection?.session.destroy();
+    this.#links.clear();
+  }
+}
+
+function isPausing({ failure }: Link): boolean {
+  return failure !== undefined && performance.now() - failure.atMs < failure.pauseMs;
+}
+
+function describe(node: string, { address, connection, failure }: Link): DataLink {
+  const { host, port } = address;
+  const at = { node, address: { host, port } };
+  if (failure !== undefined) return { ...at, path: 'store', reason: failure.reason };
+  return { ...at, path: connection === undefined ? 'unused' : 'direct', reason: null };
+}
+
+function isSame(left: DataAddress, right: DataAddress): boolean {
+  return (
+    left.host === right.host && left.port === right.port && left.fingerprint === right.fingerprint
+  );
+}
