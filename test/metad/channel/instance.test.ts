@@ -51,3 +51,71 @@ test('the redacted tree is rendered separately from the guest’s tree, once per
   instance.replaceView(parseView(exampleView({ revision: 2 })));
   assert.notEqual(instance.findRedacted(path), shown);
 });
+
+const created = (changes: Parameters<typeof exampleView>[0] = {}): Instance =>
+  new Instance(parseView(exampleView(changes)), systemClock);
+
+test('a leaving guest keeps its bytes in the state, and nothing is added until it stays', () => {
+  const instance = created();
+  instance.toGuest.push(Buffer.from('down'));
+  instance.toHost.push(Buffer.from('up'));
+  instance.setPassword('posted');
+  assert.equal(instance.isKeptOut(), false);
+  const state = instance.leave();
+  assert.equal(instance.isKeptOut(), true);
+  assert.deepEqual([state.instanceId, state.password], [instance.view.instanceId, 'posted']);
+  const textOf = ({ bytes }: typeof state.toGuest) => Buffer.from(bytes, 'base64').toString();
+  assert.deepEqual([textOf(state.toGuest), textOf(state.toHost)], ['down', 'up']);
+  const push = () => [instance.toGuest, instance.toHost].map((one) => one.push(Buffer.from('x')));
+  assert.deepEqual(push(), [false, false]);
+  instance.stay();
+  assert.equal(instance.isKeptOut(), false);
+  assert.deepEqual(push(), [true, true]);
+});
+
+test('the state of a guest continues elsewhere: its bytes, their numbers, its token and password', () => {
+  const [source, target] = [created(), created()];
+  source.toGuest.push(Buffer.from('read'));
+  source.toGuest.take();
+  source.toGuest.push(Buffer.from('down'));
+  const token = source.tokens.create(60);
+  source.setPassword('posted');
+  target.arrive(source.leave());
+  const { bytes, nextOffset } = target.toGuest.take();
+  assert.deepEqual([bytes.toString(), nextOffset], ['down', 8]);
+  assert.equal(target.password, 'posted');
+  assert.equal(target.tokens.isValid(token), true);
+});
+
+test('a state without tokens leaves those that the target issued', () => {
+  const target = created();
+  const token = target.tokens.create(60);
+  target.arrive(created().leave());
+  assert.equal(target.tokens.isValid(token), true);
+});
+
+test('the state of another installation is refused', () => {
+  const instanceId = '0c2a1b2c-0000-4000-8000-0000000000ff';
+  assert.throws(() => created().arrive(created({ instanceId }).leave()), { code: 'CONFLICT' });
+});
+
+test('a password and tokens end with their installation, and not with another view of it', () => {
+  const instance = created();
+  instance.setPassword('posted');
+  const token = instance.tokens.create(60);
+  instance.replaceView(parseView(exampleView({ revision: 2 })));
+  assert.deepEqual([instance.password, instance.tokens.isValid(token)], ['posted', true]);
+  const instanceId = '0c2a1b2c-0000-4000-8000-0000000000ff';
+  instance.replaceView(parseView(exampleView({ revision: 3, instanceId })));
+  assert.deepEqual([instance.password, instance.tokens.isValid(token)], ['', false]);
+});
+
+test('former private values are hidden until another guest starts', () => {
+  const instance = created();
+  const secret = { value: 'N3W', visibility: 'secret' } as const;
+  instance.replaceView(parseView(exampleView({ revision: 2, osParameters: { rootpw: secret } })));
+  assert.ok(instance.formerValues.includes('S3CRET'));
+  instance.inherit();
+  instance.beginAnew();
+  assert.deepEqual([instance.formerValues, instance.isInherited], [[], false]);
+});

@@ -31,3 +31,27 @@ test('events of a former guest are dropped when the instance gets a new device',
   await put('gnt.com.1', 3);
   assert.deepEqual(events.recordsAfter(0), []);
 });
+
+test('only a guest that is not up begins anew with a view', async () => {
+  const registry = new Registry({
+    ...{ events: new EventLog(1), clock: systemClock },
+    open: (_, device) =>
+      Promise.resolve({
+        ...{ device, isCurrent: () => true },
+        ...{ setHopLimit: () => undefined, setServices: () => undefined },
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      }),
+  });
+  const put = (revision: number, isGuestUp: boolean) =>
+    registry.put(parseView(exampleView({ revision })), { isGuestUp });
+  await put(1, true);
+  const { uuid } = exampleView();
+  assert.equal(registry.get(uuid)?.isInherited, true, 'it runs, and was not served here');
+  await put(2, true);
+  assert.equal(registry.get(uuid)?.isInherited, true);
+  await put(3, false);
+  assert.equal(registry.get(uuid)?.isInherited, false);
+  await assert.rejects(put(2, true), { code: 'CONFLICT' });
+  await registry.remove(uuid);
+  assert.deepEqual(registry.instances(), []);
+});
