@@ -24,21 +24,23 @@ export function collectSecrecyFacts(metadPid: number | null): SecrecyFacts {
   if (metadPid !== null) daemons.set('gnt-metad', metadPid);
   const named = (has: (pid: number) => boolean): readonly string[] =>
     [...daemons].flatMap(([name, pid]) => (has(pid) ? [name] : []));
+  const corePattern = readText('/proc/sys/kernel/core_pattern');
   return {
     swaps: listSwaps(),
     swappable: named((pid) => maySwap(pid)),
-    corePattern: readText('/proc/sys/kernel/core_pattern'),
-    dumpable: named(leavesCore),
+    corePattern,
+    dumpable: named((pid) => leavesCore(readText(`/proc/${pid}/limits`), corePattern)),
   };
 }
 
 /**
  * Judges by the limit RLIMIT_CORE: at 1 byte the kernel writes no file and starts no program, at 0
- * it writes no file.
+ * it writes no file. Pure.
+ * @param limits the content of /proc/PID/limits; empty if the process has ended
  */
-function leavesCore(pid: number): boolean {
-  const limit = /^Max core file size +(\S+)/m.exec(readText(`/proc/${pid}/limits`))?.[1];
-  const isPiped = readText('/proc/sys/kernel/core_pattern').startsWith('|');
+export function leavesCore(limits: string, corePattern: string): boolean {
+  const limit = /^Max core file size +(\S+)/m.exec(limits)?.[1];
+  const isPiped = corePattern.startsWith('|');
   return limit !== undefined && limit !== '1' && (isPiped || limit !== '0');
 }
 
@@ -84,8 +86,9 @@ function isSafe(name: string): boolean {
 /**
  * Returns whether a device is encrypted (dm-crypt), lies only on encrypted devices, or is memory
  * without a backing device.
+ * @param path its folder below /sys/dev/block
  */
-function isSafeDevice(path: string): boolean {
+export function isSafeDevice(path: string): boolean {
   if (!existsSync(path)) return false;
   if (readText(join(path, 'dm/uuid')).startsWith('CRYPT-')) return true;
   const store = readText(join(path, 'backing_dev')).trim();

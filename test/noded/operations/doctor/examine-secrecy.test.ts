@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { test } from 'node:test';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
 import { examineSecrecy } from '../../../../noded/operations/doctor/examine-secrecy.ts';
 import {
+  isSafeDevice,
+  leavesCore,
   maySwap,
   parseSwaps,
   type SecrecyFacts,
@@ -53,4 +55,52 @@ test('a bound of the group, or of one above it, keeps a process out of swap', ()
   } finally {
     rmSync(root, { recursive: true });
   }
+});
+
+for (const [limit, ofFile, ofProgram] of [
+  ['0', false, true],
+  ['1', false, false],
+  ['2', true, true],
+  ['unlimited', true, true],
+] as const) {
+  test(`a core limit of ${limit} leaves a file: ${ofFile}, starts a program: ${ofProgram}`, () => {
+    const limits = `Limit  Soft Limit  Hard Limit  Units\nMax core file size        ${limit}  unlimited  bytes\n`;
+    assert.equal(leavesCore(limits, 'core\n'), ofFile);
+    assert.equal(leavesCore(limits, '|/usr/lib/systemd/systemd-coredump %P\n'), ofProgram);
+    assert.equal(leavesCore('', 'core\n'), false, 'the process has ended');
+  });
+}
+
+/** Writes the files of a block device as sysfs has them, by their paths. */
+function deviceOf(t: TestContext, files: Readonly<Record<string, string>>): string {
+  const dir = mkdtempSync(join(tmpdir(), 'gnt-device-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(dir, path)), { recursive: true });
+    writeFileSync(join(dir, path), text);
+  }
+  return dir;
+}
+
+for (const [what, files, expected] of [
+  ['dm-crypt', { 'dm/uuid': 'CRYPT-LUKS2-1\n' }, true],
+  ['a volume', { 'dm/uuid': 'LVM-1\n' }, false],
+  ['a partition', { partition: '2\n' }, false],
+  ['a volume on dm-crypt', { 'dm/uuid': 'LVM-1\n', 'slaves/dm-0/dm/uuid': 'CRYPT-1\n' }, true],
+  [
+    'a volume on dm-crypt and on a disk',
+    { 'slaves/dm-0/dm/uuid': 'CRYPT-1\n', 'slaves/sda/size': '8\n' },
+    false,
+  ],
+  ['zram', { mm_stat: '0\n', backing_dev: 'none\n' }, true],
+  ['zram of an older kernel', { mm_stat: '0\n' }, true],
+  ['zram with a disk behind it', { mm_stat: '0\n', backing_dev: '/dev/sda3\n' }, false],
+] as const) {
+  test(`swap on ${what} is ${expected ? 'safe' : 'not safe'} from the thief of a disk`, (t) => {
+    assert.equal(isSafeDevice(deviceOf(t, files)), expected);
+  });
+}
+
+test('swap on a device that is gone is not safe', () => {
+  assert.equal(isSafeDevice('/nonexistent/8:1'), false);
 });
