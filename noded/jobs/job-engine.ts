@@ -40,7 +40,7 @@ const DRY_RUN = 0;
 
 export interface JobEngineDependencies extends LogUnexpectedDependencies {
   readonly nodeName: string;
-  readonly repository: Omit<JobRepository, 'forgetOlder'>;
+  readonly repository: Omit<JobRepository, 'forgetOlder' | 'loadSome'>;
   readonly outcomes: JobOutcomes;
   readonly handlers: JobHandlers;
   /** Returns the locks of a job, such as `instance/web1.example.com`. */

@@ -1,6 +1,11 @@
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
-import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
+import {
+  listRecords,
+  parseRecord,
+  type RecordProblems,
+  sortOut,
+} from '#shared/store/readable-records.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 import { createJobEntry, forgetting, JOBS as COLLECTION, keyOf } from './job-entry.ts';
@@ -47,6 +52,11 @@ export function createJobRepository(store: Store, problems: RecordProblems) {
     load: async (id: number): Promise<JobRecord | undefined> => {
       const stored = await store.get(COLLECTION, keyOf(id));
       return stored && parseRecord(jobRecord, COLLECTION, stored);
+    },
+    /** Returns the readable jobs of some ids. */
+    loadSome: async (ids: readonly number[]): Promise<readonly JobRecord[]> => {
+      const stored = await store.getSome(COLLECTION, ids.map(keyOf));
+      return (await sortOut(jobRecord, COLLECTION, stored)).readable.map(({ value }) => value);
     },
     /**
      * Forgets jobs that ended before a time.

@@ -15,8 +15,12 @@ import { clusterJobs } from '../cluster/cluster-jobs.ts';
 import {
   createClusterOverview,
   createOwnOverview,
+  type Overview,
   type OverviewSources,
 } from '../cluster/membership/overview.ts';
+import type { FeedSources } from '../cluster/feed/change-follower.ts';
+import { summarizeJob } from '../cluster/feed/summarize-job.ts';
+import { ClusterFeed } from '../cluster/feed/cluster-feed.ts';
 import { examineNodes } from '../cluster/membership/examine-nodes.ts';
 import { issueJoinToken } from '../cluster/membership/join-tokens.ts';
 import { createNodeRoom, type NodeRoom } from '../cluster/placement/node-room.ts';
@@ -36,6 +40,7 @@ import { residentMiB } from '../host/process-facts.ts';
 import { readQemuVersion } from '../vmm/qemu-command.ts';
 import { readProcessor, requireFit } from '../vmm/machine-nature.ts';
 import { endConnections } from '../net/channel/end-connections.ts';
+import { listRunning } from '../instances/machines/watch-machines.ts';
 import { previewBootPlan } from '../instances/view/preview-boot-plan.ts';
 import { failInterruptedJobs } from '../jobs/fail-interrupted.ts';
 import type { JobEngine } from '../jobs/job-engine.ts';
@@ -69,6 +74,8 @@ export interface InterfacesParts {
   readonly logger: Logger;
 }
 
+type OwnDependencies = ApiDependencies & { readonly overview: Overview };
+
 /**
  * Starts the API on the node's socket, the API for other nodes of the cluster, and the remote API.
  */
@@ -79,14 +86,16 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   const sources = ownSources(parts);
   await using undo = new AsyncDisposableStack();
   const clusterKey = undo.use(startKey(parts));
-  const alone = {
-    ...ownDependencies(parts, sources, clusterKey),
+  const own = ownDependencies(parts, sources, clusterKey);
+  const alone: OwnDependencies = {
+    ...own,
+    feed: undo.use(createFeed(parts, own.overview, () => Promise.resolve(new Map()))),
     openWeb: (port: number, signal: AbortSignal): Promise<Readable> =>
       openLoopback(port, signal, web()),
   };
-  const { own, served } =
+  const { forPeers, served } =
     peers === null
-      ? { own: alone, served: alone }
+      ? { forPeers: alone, served: alone }
       : serveCluster(parts, { sources, own: alone, peers, undo });
   const forwarding = peers && { peers, instances, owns };
   if (config.rapi !== null) {
@@ -107,24 +116,24 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   const api = await startApiServer(paths.nodedSocket, all);
   undo.defer(() => api.close());
   // A start that fails must not have accepted requests of other nodes.
-  if (peers !== null) answerPeers(peers, own, logger);
+  if (peers !== null) answerPeers(peers, forPeers, logger);
   const started = undo.move();
   return { [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /**
- * Returns the dependencies of a node in a cluster: `own` answers other nodes from this node alone,
- * `served` answers all others for the cluster.
+ * Returns the dependencies of a node in a cluster: `forPeers` answers other nodes from this node
+ * alone, `served` answers all others for the cluster.
  */
 function serveCluster(
   parts: InterfacesParts,
   given: {
     readonly sources: OverviewSources;
-    readonly own: ApiDependencies;
+    readonly own: OwnDependencies;
     readonly peers: NodeLinks;
     readonly undo: AsyncDisposableStack;
   },
-): { readonly own: ApiDependencies; readonly served: ApiDependencies } {
+): { readonly forPeers: ApiDependencies; readonly served: OwnDependencies } {
   const { config, records, host, guests, osRegistry, jobs, logger } = parts;
   const { sources, peers, undo } = given;
   const { nodeName } = config;
@@ -153,15 +162,31 @@ function serveCluster(
     ...{ nodeName, peers, nodes, instances, overview, membership, placement, migrationTarget },
   });
   return {
-    own: { ...given.own, migrationTarget, jobs: layerJobs([ifRoom], jobs) },
+    forPeers: { ...given.own, migrationTarget, jobs: layerJobs([ifRoom], jobs) },
     served: {
       ...given.own,
       migrationTarget,
       overview,
+      feed: undo.use(createFeed(parts, overview, () => elsewhere.facts())),
       examineNodes: () => examineNodes(given.own.examineNodes(), { nodes, owns, peers }),
       jobs: layerJobs([onItsNode, ifRoom], jobs),
     },
   };
+}
+
+function createFeed(
+  { records, guests, logger }: InterfacesParts,
+  overview: Pick<Overview, 'summaryParts'>,
+  facts: FeedSources['facts'],
+): ClusterFeed {
+  const { store, owns, nodes, jobs } = records;
+  return new ClusterFeed({
+    ...{ store, owns, facts, logger },
+    summaryParts: () => overview.summaryParts(),
+    listRunning: () => listRunning(guests.keeper),
+    listNodes: () => nodes.list(),
+    loadJobs: async (ids) => (await jobs.loadSome(ids)).map(summarizeJob),
+  });
 }
 
 function newMigrationTarget(
@@ -258,7 +283,8 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     examineNodes: async () => [{ node: config.nodeName, report: await examine() }],
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     removeNode: (name, options) => removeFromCluster(name, options, parts),
-  } satisfies Omit<ApiDependencies, 'openWeb'>;
+    describeSelf: () => ({ node: config.nodeName, version }),
+  } satisfies Omit<ApiDependencies, 'openWeb' | 'feed'>;
 }
 
 function startKey({ config, records, logger }: InterfacesParts): ClusterKey {

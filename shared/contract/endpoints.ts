@@ -98,6 +98,8 @@ type Method = 'GET' | 'POST' | 'DELETE';
 type Endpoints = Readonly<Record<`${Method} /${string}`, Endpoint>>;
 
 const LINES = { type: 'application/x-ndjson' } as const;
+/** Server-sent events (HTML standard, section 9.2); see cluster-event.ts. */
+const EVENTS = { type: 'text/event-stream' } as const;
 const TEXT = { type: 'text/plain' } as const;
 const BYTES = { type: 'application/octet-stream' } as const;
 
@@ -538,6 +540,15 @@ export const jobEndpoints = {
   },
 } as const satisfies Endpoints;
 
+export const eventEndpoints = {
+  'GET /v1/events': {
+    summary:
+      'Returns changes of the cluster as server-sent events, resumed after the header Last-Event-ID',
+    answers: { 200: EVENTS },
+    access: 'own',
+  },
+} as const satisfies Endpoints;
+
 export const webEndpoints = {
   'POST /v1/web': {
     summary: 'Serves the web page on 127.0.0.1 while this request lasts, one WebLink per line',
@@ -592,6 +603,7 @@ export const endpoints = {
   ...objectEndpoints,
   ...moveEndpoints,
   ...jobEndpoints,
+  ...eventEndpoints,
   ...webEndpoints,
   ...documentEndpoints,
   ...channelStreamEndpoints,

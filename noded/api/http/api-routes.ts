@@ -1,6 +1,7 @@
 import { bootRoutes, type BootRoutesDependencies } from './boot-routes.ts';
 import { channelRoutes, type ChannelRoutesDependencies } from './channel-routes.ts';
 import { clusterRoutes, type ClusterRoutesDependencies } from './cluster-routes.ts';
+import { eventRoutes, type EventRoutesDependencies } from './event-routes.ts';
 import type { ApiHandlers } from './handlers.ts';
 import { imageRoutes, type ImageRoutesDependencies } from './image-routes.ts';
 import { instanceRoutes, type InstanceRoutesDependencies } from './instance-routes.ts';
@@ -22,6 +23,7 @@ export type ApiDependencies = NodeRoutesDependencies &
   OsRoutesDependencies &
   ObjectRoutesDependencies &
   MoveRoutesDependencies &
+  EventRoutesDependencies &
   WebRoutesDependencies &
   JobRoutesDependencies & { readonly version: string };
 
@@ -38,6 +40,7 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiHandlers {
     ...objectRoutes(dependencies),
     ...moveRoutes(dependencies),
     ...jobRoutes(dependencies),
+    ...eventRoutes(dependencies),
     ...webRoutes(dependencies),
     'GET /v1/openapi.json': () => JSON.stringify(describeApi(dependencies.version)),
   };

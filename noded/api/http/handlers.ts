@@ -19,6 +19,8 @@ export interface Asked<Key extends string, E extends Endpoint> {
     : undefined;
   /** The requesting node; undefined for clients of the node's own socket. */
   readonly from?: string | undefined;
+  /** The header Last-Event-ID: a reader of server-sent events returns. */
+  readonly lastEventId?: string | undefined;
   /** Aborted when the client disconnects or has its answer. */
   readonly signal: AbortSignal;
 }

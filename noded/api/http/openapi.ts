@@ -10,11 +10,19 @@ import {
   listedNode,
   nodeInfo,
   osInfo,
+  webSession,
 } from '#shared/contract/api.ts';
 import { bootEnvInfo, bootPlanInfo } from '#shared/contract/boot-objects.ts';
+import {
+  helloEvent,
+  instancesEvent,
+  jobsEvent,
+  nodesEvent,
+  objectsEvent,
+} from '#shared/contract/cluster-event.ts';
 import { listEndpoints, type ListedEndpoint, type Media } from '#shared/contract/endpoints.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
-import { instanceInfo } from '#shared/contract/instance.ts';
+import { instanceInfo, instanceSummary } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { networkInfo } from '#shared/contract/network.ts';
@@ -33,6 +41,13 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   HookBook: hookBook,
   DryRunAccepted: dryRunAccepted,
   InstanceInfo: instanceInfo,
+  InstanceSummary: instanceSummary,
+  HelloEvent: helloEvent,
+  InstancesEvent: instancesEvent,
+  JobsEvent: jobsEvent,
+  NodesEvent: nodesEvent,
+  ObjectsEvent: objectsEvent,
+  WebSession: webSession,
   JobEvent: jobEvent,
   JobRecord: jobRecord,
   JobSubmitted: jobSubmitted,

@@ -55,6 +55,7 @@ async function readRequest(
     params: rest === undefined ? params : { ...params, [rest]: ownValue(params, rest) ?? '' },
     query: query && parseInput(query, { ...context.query }),
     body: (await readRequestBody(context, request)) as never,
+    lastEventId: context.get('last-event-id') || undefined,
     signal: untilGone(context.res),
   };
 }

@@ -12,8 +12,9 @@ import { requireAccess, requireCsrf } from './require-access.ts';
 import { formatCookie, readCookie } from './session-cookie.ts';
 import type { Session, Sessions } from './sessions.ts';
 
-/** Requests of the page itself, such as after an event, which do not prolong the session. */
+/** Requests that the page sends by itself, such as after an event, do not prolong the session. */
 const BACKGROUND_HEADER = 'x-gnt-background';
+const EVENTS = 'GET /v1/events';
 
 export interface WebParts extends ServedApi {
   readonly page: Page;
@@ -111,7 +112,8 @@ function admit(entrance: Entrance): Middleware {
     if (found === undefined)
       throw new AppError('NOT_FOUND', `this API has no ${context.method} ${context.path}`);
     requireAccess(session.user, found.endpoint);
-    if (context.get(BACKGROUND_HEADER) === '') entrance.sessions.use(session);
+    const isBackground = context.get(BACKGROUND_HEADER) !== '' || found.endpoint.key === EVENTS;
+    if (!isBackground) entrance.sessions.use(session);
     const end = (): void => void context.req.socket.destroy();
     session.signal.addEventListener('abort', end);
     context.res.once('close', () => session.signal.removeEventListener('abort', end));

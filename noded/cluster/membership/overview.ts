@@ -55,12 +55,21 @@ export interface Overview {
    * Each is made on demand.
    */
   summaries(): Promise<Iterable<InstanceSummary>>;
+  /** Returns the parts of the same summaries. Those of an unchanged record are the same object. */
+  summaryParts(): Promise<Iterable<SummaryParts>>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(name: string): Promise<InstanceInfo>;
   nodes(): Promise<readonly ListedNode[]>;
   operatingSystems(): Promise<readonly NodeOs[]>;
   /** Running instances without a record, on the nodes that answer. */
   orphans(): Promise<readonly ListedOrphan[]>;
+}
+
+/** What a summary is made of. */
+export interface SummaryParts {
+  readonly instance: IndexedInstance;
+  readonly running: RunningMachine | null;
+  readonly status: InstanceStatus;
 }
 
 export interface OverviewSources extends InstanceInfoSources {
@@ -91,15 +100,17 @@ export function createOwnOverview(sources: OverviewSources): Overview {
     const read = { ...sources, clusters: readOnce(sources.clusters) };
     return describeSlices(sources, isOwn, (record) => loadInstanceInfo(current(record), read));
   };
+  const summaryParts = async (): Promise<IteratorObject<SummaryParts>> =>
+    Iterator.from(await index.list()).map((each) => {
+      const kept = runner.running(each.uuid);
+      const isGoing = outcomes.removalOf(each.uuid) !== undefined;
+      const told = isGoing ? ({ ...each, ...FAILED } as const) : each;
+      return partsOf(told, kept === undefined ? null : runningMachineOf(kept));
+    });
   return {
     instanceSlices: slices,
-    summaries: async () =>
-      Iterator.from(await index.list()).map((each) => {
-        const kept = runner.running(each.uuid);
-        const isGoing = outcomes.removalOf(each.uuid) !== undefined;
-        const told = isGoing ? ({ ...each, ...FAILED } as const) : each;
-        return summarize(told, kept === undefined ? null : runningMachineOf(kept));
-      }),
+    summaryParts,
+    summaries: async () => (await summaryParts()).map(summarize),
     instance: async (name) => loadInstanceInfo(current(await instances.findByName(name)), sources),
     nodes: async () => [await describeNode()],
     operatingSystems: async () => [{ node: nodeName, operatingSystems: await listOs() }],
@@ -128,11 +139,11 @@ function tellable(info: InstanceInfo): InstanceInfo {
   return instanceInfo.parse(info);
 }
 
-function summarize(
-  instance: IndexedInstance,
-  running: RunningMachine | null,
-  status: InstanceStatus = statusOf(instance, running),
-): InstanceSummary {
+function partsOf(instance: IndexedInstance, running: RunningMachine | null): SummaryParts {
+  return { instance, running, status: statusOf(instance, running) };
+}
+
+export function summarize({ instance, running, status }: SummaryParts): InstanceSummary {
   // Drops the other fields, because rows are not validated.
   const { diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob, ...listed } = instance;
   void [diskBytes, profiles, bootEnv, stoppedByJob, namedAfterJob];
@@ -218,16 +229,18 @@ export function createClusterOverview(
   const ownSlices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
     yield* own.instanceSlices();
   };
+  const summaryParts = async (): Promise<IteratorObject<SummaryParts>> => {
+    const [all, facts] = await Promise.all([index.list(), elsewhere.facts()]);
+    return Iterator.from(all).map((each) => {
+      if (!owns(each.primaryNode)) return partsTold(each, facts.get(each.primaryNode));
+      const kept = runner.running(each.uuid);
+      return partsOf(each, kept === undefined ? null : runningMachineOf(kept));
+    });
+  };
   return {
     instanceSlices: slices,
-    summaries: async () => {
-      const [all, facts] = await Promise.all([index.list(), elsewhere.facts()]);
-      return Iterator.from(all).map((each) => {
-        if (!owns(each.primaryNode)) return summarizeTold(each, facts.get(each.primaryNode));
-        const kept = runner.running(each.uuid);
-        return summarize(each, kept === undefined ? null : runningMachineOf(kept));
-      });
-    },
+    summaryParts,
+    summaries: async () => (await summaryParts()).map(summarize),
     instance: async (name) => {
       const record = await instances.findByName(name);
       if (owns(record.primaryNode)) return loadInstanceInfo(record, sources);
@@ -288,10 +301,10 @@ const STATUS_OF = {
   offline: 'ERROR_nodeoffline',
 } as const satisfies Record<ReturnType<typeof stateAfter>, InstanceStatus>;
 
-function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined): InstanceSummary {
-  if (facts?.state === 'told') return summarize(instance, facts.running.get(instance.uuid) ?? null);
+function partsTold(instance: IndexedInstance, facts: NodeFacts | undefined): SummaryParts {
+  if (facts?.state === 'told') return partsOf(instance, facts.running.get(instance.uuid) ?? null);
   // A removed node does not answer either.
-  return summarize(instance, null, STATUS_OF[facts?.state ?? 'silent']);
+  return { instance, running: null, status: STATUS_OF[facts?.state ?? 'silent'] };
 }
 
 /**

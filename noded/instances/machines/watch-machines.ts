@@ -19,6 +19,14 @@ export function runningMachineOf({ machine, device, lostSecrets }: KeptMachine):
   };
 }
 
+/** Returns the running instances of this node, without installations. */
+export function listRunning(keeper: Pick<MachineKeeper, 'list'>): readonly RunningMachine[] {
+  return keeper
+    .list()
+    .filter(({ kind }) => kind === 'run')
+    .map(runningMachineOf);
+}
+
 /** The capacity is measured at every eighth look. */
 const LOOKS_A_ROOM = 8;
 /** Free space is rounded to this part of the whole, because it changes constantly. */
@@ -51,10 +59,7 @@ export async function* watchMachines(
     if (look % LOOKS_A_ROOM === 0 && !isMeasuring) await Promise.race([measure(), untilNextLook()]);
     const room = JSON.stringify(last) === toldRoom ? undefined : last;
     if (room !== undefined) toldRoom = JSON.stringify(room);
-    const running = keeper
-      .list()
-      .filter(({ kind }) => kind === 'run')
-      .map(runningMachineOf);
+    const running = listRunning(keeper);
     const now = new Map(running.map((each) => [each.uuid, JSON.stringify(each)]));
     const changed = running.filter(({ uuid }) => told.get(uuid) !== now.get(uuid));
     const ended = [...told.keys()].filter((uuid) => !now.has(uuid));

@@ -27,7 +27,7 @@ export const names = [
 ] as const satisfies readonly OpcodeName[];
 
 /** Keeps every saved state, in order. */
-export class RecordedJobs implements Omit<JobRepository, 'forgetOlder'> {
+export class RecordedJobs implements Omit<JobRepository, 'forgetOlder' | 'loadSome'> {
   readonly saved: JobRecord[] = [];
   #lastId = 0;
   beforeSave: (job: JobRecord) => Promise<void> = () => Promise.resolve();

@@ -21,6 +21,9 @@ import { createClusterRepository } from '../../../noded/records/cluster-reposito
 import { noClusterKey } from '../../../noded/cluster/membership/start-cluster-key.ts';
 import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { previewBootPlan } from '../../../noded/instances/view/preview-boot-plan.ts';
+import { ClusterFeed } from '../../../noded/cluster/feed/cluster-feed.ts';
+import { summarizeJob } from '../../../noded/cluster/feed/summarize-job.ts';
+import { listRunning } from '../../../noded/instances/machines/watch-machines.ts';
 import { createOwnOverview } from '../../../noded/cluster/membership/overview.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/storage/create-instance-disks.ts';
@@ -112,6 +115,33 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   });
   const describeNode =
     overrides.describeNode ?? (() => Promise.reject(new Error('internal detail of a bug')));
+  const overview = createOwnOverview({
+    ...{
+      nodeName: 'node1',
+      instances,
+      index,
+      outcomes: { removalOf: () => undefined },
+      owns: () => true,
+      clusters,
+      runner,
+      guestReports,
+      lifecycles,
+      bootViews: createLabBootViews(clusters),
+    },
+    describeNode,
+    listOs: () => Promise.resolve([]),
+    orphans: createOrphans({
+      ...{ instances, keeper, views, owns: () => true, logger, clock },
+    }),
+  });
+  const feed = new ClusterFeed({
+    ...{ store, logger, owns: () => true, summaryParts: () => overview.summaryParts() },
+    listRunning: () => listRunning(keeper),
+    facts: () => Promise.resolve(new Map()),
+    listNodes: () => nodes.list(),
+    loadJobs: async (ids) => (await repository.loadSome(ids)).map(summarizeJob),
+  });
+  t.after(() => feed[Symbol.asyncDispose]());
   const dependencies = {
     version: '0.0.0',
     clusters,
@@ -154,26 +184,10 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     clusterKey: noClusterKey(),
     clock,
     issueJoinToken: () => Promise.reject(new Error('nobody joins here')),
-    overview: createOwnOverview({
-      ...{
-        nodeName: 'node1',
-        instances,
-        index,
-        outcomes: { removalOf: () => undefined },
-        owns: () => true,
-        clusters,
-        runner,
-        guestReports,
-        lifecycles,
-        bootViews: createLabBootViews(clusters),
-      },
-      describeNode,
-      listOs: () => Promise.resolve([]),
-      orphans: createOrphans({
-        ...{ instances, keeper, views, owns: () => true, logger, clock },
-      }),
-    }),
+    overview,
     removeNode: () => Promise.resolve(),
+    feed,
+    describeSelf: () => ({ node: 'node1', version: '0.0.0' }),
     openWeb: () => Promise.reject(new Error('no web page here')),
     migrationTarget: noMigrationTarget(),
   } satisfies ApiDependencies;

@@ -34,11 +34,13 @@ test('another node is refused every route that nodes do not ask each other for',
     ...['GET /metrics', 'GET /v1/doctor-of-nodes', 'POST /v1/catalogues', 'GET /v1/exports'],
   ])
     assert.ok(paths.includes(kept), kept);
-  for (const { method, path } of refused) {
+  for (const { key, method, path } of refused) {
     const asked = path.replace(/\{\*?\w+\}/g, 'x');
     const answer = await ask(peer, method, asked, method === 'POST' ? '{}' : undefined);
     assert.equal(answer.status, 403, `${method} ${path}`);
     assert.match(answer.text, /"code":"NOT_FOR_PEERS"/, `${method} ${path}`);
+    // An answer without an end.
+    if (key === 'GET /v1/events') continue;
     assert.ok(!(await ask(local, method, asked)).text.includes('NOT_FOR_PEERS'), path);
   }
 });
