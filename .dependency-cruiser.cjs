@@ -156,6 +156,25 @@ module.exports = {
       from: { path: '^shared/(errors|contract)/' },
       to: { path: '^shared/', pathNot: '^shared/(errors|contract|units|json)/' },
     },
+    {
+      name: 'the-client-stands-alone',
+      comment: 'Programs of others use it too.',
+      severity: 'error',
+      from: { path: '^client/' },
+      to: { path: `^(${programs.join('|')}|shared|web|scripts)/` },
+    },
+    {
+      name: 'the-page-imports-the-client-and-schemas',
+      severity: 'error',
+      from: { path: '^web/' },
+      to: { path: `^(${programs.join('|')}|scripts|shared)/`, pathNot: '^shared/(contract|units|json)/' },
+    },
+    {
+      name: 'programs-do-not-import-the-page',
+      severity: 'error',
+      from: { path: `^(${programs.join('|')}|shared)/` },
+      to: { path: '^(web|client)/' },
+    },
     { name: 'not-to-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
   ],
   options: {
@@ -165,7 +184,7 @@ module.exports = {
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],
-      extensions: ['.ts', '.js'],
+      extensions: ['.ts', '.tsx', '.js'],
     },
   },
 };

@@ -93,10 +93,12 @@ const ownKeys = {
 };
 
 export default tseslint.config(
-  { ignores: ['node_modules/', 'fixtures/', 'dist/', '.dependency-cruiser.cjs'] },
+  {
+    ignores: ['node_modules/', 'fixtures/', 'dist/', '.dependency-cruiser.cjs', 'client/schema.ts'],
+  },
   js.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [tseslint.configs.recommendedTypeChecked],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
@@ -153,6 +155,26 @@ export default tseslint.config(
     ignores: ['shared/json/own-value.ts'],
     plugins: { gnt: { rules: { 'own-keys': ownKeys } } },
     rules: { 'gnt/own-keys': 'error' },
+  },
+  {
+    // Texts of guests and users become text nodes, never markup or code.
+    files: ['web/**/*.{ts,tsx}'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        ...refusedSyntax,
+        ...untypedResults,
+        {
+          selector: 'JSXAttribute[name.name="dangerouslySetInnerHTML"]',
+          message: 'give the text as a child',
+        },
+        {
+          selector:
+            'MemberExpression[property.name=/^(innerHTML|outerHTML|insertAdjacentHTML|srcdoc)$/]',
+          message: 'markup from text runs the scripts in it',
+        },
+      ],
+    },
   },
   {
     files: ['test/**/*.ts'],

@@ -6,6 +6,7 @@ import { renderHelp } from '../cluster-cli/create-command.ts';
 import { isProgramName, programs } from '../cluster-cli/programs.ts';
 import { DEFAULT_COLUMNS } from '../cluster-cli/terminal/terminal.ts';
 import { bundleAgent, bundleHooks } from '../appliance/image/agent-bundle.ts';
+import { bundlePage } from './bundle-page.ts';
 
 /**
  * Bundles the programs: `node scripts/bundle.ts FOLDER`. Each daemon is one file, so that it holds
@@ -103,6 +104,7 @@ async function makeBundles(folder: string): Promise<void> {
   await cp(join(top, 'metad/guest'), join(folder, 'metad/guest'), { recursive: true });
   await writeFile(join(folder, 'appliance/agent.cjs'), await bundleAgent());
   await writeFile(join(folder, 'appliance/hooks.cjs'), await bundleHooks());
+  await bundlePage(join(folder, 'web'));
 }
 
 async function bundle(file: string, folder: string, more: BuildOptions = {}): Promise<void> {

@@ -16,15 +16,18 @@ import { readContents } from './read-contents.ts';
 const projectDir = join(import.meta.dirname, '../..');
 const cache = join(process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'), 'checked');
 const bin = join(projectDir, 'node_modules/.bin');
-const PROGRAMS = ['metad', 'noded', 'appliance', 'cluster-cli', 'shared', 'scripts', 'test'];
+const PROGRAMS = [
+  ...['metad', 'noded', 'appliance', 'cluster-cli', 'client', 'web'],
+  ...['shared', 'scripts', 'test'],
+];
 /** Settings and versions, which affect the linters besides the files. */
 const SETTINGS =
-  /^(?:package(?:-lock)?\.json|tsconfig\.json|eslint\.config\.js|\.prettierrc\.json|\.prettierignore)$/;
-const FORMATTED = /\.(?:[cm]?[jt]s|json|ya?ml|html|css)$/;
+  /^(?:package(?:-lock)?\.json|(?:web\/)?tsconfig\.json|eslint\.config\.js|\.prettierrc\.json|\.prettierignore)$/;
+const FORMATTED = /\.(?:[cm]?[jt]sx?|json|ya?ml|html|css)$/;
 
 const contents = await readContents(projectDir);
 const basis = [...contents].flatMap(([path, text]) => (SETTINGS.test(path) ? [text] : []));
-const programs = only((path) => /\.(?:ts|[cm]?js)$/.test(path));
+const programs = only((path) => /\.(?:tsx?|[cm]?js)$/.test(path));
 const said = [process.version, ...basis].join('\n');
 
 await lint(
@@ -36,7 +39,8 @@ await lint(
   [...['--check', '--log-level', 'warn']],
 );
 await lint('eslint', keysOfClosures(programs, said), ['--no-warn-ignored']);
-await compile();
+await compile('.', 'tsc.tsbuildinfo');
+await compile('web', 'tsc-web.tsbuildinfo');
 await must('depcruise', [...['--config', '.dependency-cruiser.cjs', '--no-progress', ...PROGRAMS]]);
 await must('knip', []);
 await checkWords();
@@ -62,7 +66,7 @@ async function lint(
  * files, so one key stands for all files.
  */
 async function checkWords(): Promise<void> {
-  const read = only((path) => /\.(?:ts|sh|md)$/.test(path));
+  const read = only((path) => /\.(?:tsx?|sh|md)$/.test(path));
   const key = [...keysOfFiles(read, said).values()].join('\n');
   const passed = await openPassedKeys(join(cache, 'words'));
   const digest = createHash('sha256').update(key).digest('hex');
@@ -71,14 +75,17 @@ async function checkWords(): Promise<void> {
   await passed.add([digest]);
 }
 
-/** Runs the compiler. It caches its results by content, and shares the cache between checkouts. */
-async function compile(): Promise<void> {
-  const info = join(projectDir, 'node_modules/.cache/tsc.tsbuildinfo');
-  const kept = join(cache, 'tsc.tsbuildinfo');
+/**
+ * Runs the compiler, for the programs or the page. It caches its results by content, and shares
+ * the cache between checkouts.
+ */
+async function compile(project: string, cacheName: string): Promise<void> {
+  const info = join(projectDir, 'node_modules/.cache', cacheName);
+  const kept = join(cache, cacheName);
   await mkdir(join(projectDir, 'node_modules/.cache'), { recursive: true });
   // A checkout with its own cache keeps it. Without any cache, tsc checks everything.
   await copyFile(kept, info, constants.COPYFILE_EXCL).catch(() => undefined);
-  await must('tsc', ['--noEmit', '--incremental', '--tsBuildInfoFile', info]);
+  await must('tsc', ['-p', project, '--noEmit', '--incremental', '--tsBuildInfoFile', info]);
   await copyFile(info, kept);
 }
 

@@ -1,0 +1,80 @@
+import { computed, signal } from '@preact/signals';
+import { ApiFailure, createApiClient, readFailure, type Schemas } from '../../client/api-client.ts';
+
+type Session = Schemas['WebSession'];
+
+/** The user of this browser; null while nobody is logged in; undefined before the first answer. */
+export const session = signal<Session | null | undefined>(undefined);
+export const mayWrite = computed(() => session.value?.role === 'write');
+/** Users bound to instances do not see the cluster. */
+export const seesCluster = computed(() => session.value?.isBound === false);
+
+const CSRF_HEADER = 'X-Gnt-Csrf';
+/** Marks requests without a user's action, which do not prolong the session. */
+const BACKGROUND_HEADER = 'X-Gnt-Background';
+
+/** Calls the node's API for an action of the user. */
+export const api = createApiClient({ baseUrl: location.origin, onRequest: addCsrf, fetch: send });
+/** Calls the node's API for the page itself, such as after an event. */
+export const backgroundApi = createApiClient({
+  baseUrl: location.origin,
+  onRequest: (request) => {
+    addCsrf(request);
+    request.headers.set(BACKGROUND_HEADER, '1');
+  },
+  fetch: send,
+});
+
+function addCsrf(request: Request): void {
+  if (session.value) request.headers.set(CSRF_HEADER, session.value.csrf);
+}
+
+async function send(request: Request): Promise<Response> {
+  const response = await fetch(request);
+  if (response.status === 401) endSession();
+  return response;
+}
+
+/** Requests a stream of the API. @throws ApiFailure */
+export async function openStream(
+  path: string,
+  signal: AbortSignal,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const response = await fetch(path, { headers: { ...headers, [BACKGROUND_HEADER]: '1' }, signal });
+  if (response.ok) return response;
+  if (response.status === 401) endSession();
+  throw await readFailure(response);
+}
+
+/** Shows the login. The page keeps its content, and goes on after the login. */
+export function endSession(): void {
+  session.value = null;
+}
+
+/** Asks for the user of the cookie. */
+export async function loadSession(): Promise<void> {
+  const response = await fetch('/session', { headers: { [BACKGROUND_HEADER]: '1' } });
+  if (response.status === 401) session.value = null;
+  else if (response.ok) session.value = (await response.json()) as Session;
+  else throw await readFailure(response);
+}
+
+/** @throws ApiFailure for a wrong name or password, and after too many attempts */
+export async function logIn(user: string, password: string): Promise<void> {
+  const response = await fetch('/login', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ user, password }),
+  }).catch(() => {
+    throw new ApiFailure(0, { code: 'UNREACHABLE', message: 'The node does not answer.' });
+  });
+  if (!response.ok) throw await readFailure(response);
+  await loadSession();
+}
+
+export async function logOut(): Promise<void> {
+  const headers = { [CSRF_HEADER]: session.value?.csrf ?? '' };
+  await fetch('/logout', { method: 'POST', headers });
+  session.value = null;
+}

@@ -1,0 +1,205 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { CommandLine } from '../../parts/command-line.tsx';
+import { formatAgo, formatBytes, formatMiB, formatNumber, formatTime } from '../../parts/format.ts';
+import { commandLine } from '../../parts/quote.ts';
+import { Text } from '../../parts/text.tsx';
+import type { SectionProps } from './instance.tsx';
+
+export function OverviewSection({ instance }: SectionProps): JSX.Element {
+  return (
+    <>
+      <div class="columns">
+        <Machine instance={instance} />
+        <Guest instance={instance} />
+        <Origin instance={instance} />
+      </div>
+      <Disks instance={instance} />
+      <Nics instance={instance} />
+      <CommandLine>{commandLine('gnt-instance', 'info', instance.name)}</CommandLine>
+    </>
+  );
+}
+
+function Machine({ instance }: SectionProps): JSX.Element {
+  const { beparams, primaryNode, running, diskTemplate, uuid, tags, autostart } = instance;
+  return (
+    <Facts title="Virtual machine">
+      <Fact name="Node">{primaryNode}</Fact>
+      <Fact name="vCPUs">{formatNumber(beparams.vcpus)}</Fact>
+      <Fact name="Memory">{formatMiB(beparams.memoryMiB)}</Fact>
+      <Fact name="Disk template">{diskTemplate}</Fact>
+      <Fact name="Running">
+        {running === null
+          ? 'no'
+          : `since ${formatTime(running.startedAtMs)}, process ${running.pid}, ${running.accelerator}`}
+      </Fact>
+      {running?.halt && <Fact name="Paused because">{running.halt.reason}</Fact>}
+      <Fact name="Autostart">
+        {autostart.boot ? `yes, priority ${formatNumber(autostart.priority)}` : 'no'}
+      </Fact>
+      <Fact name="UUID">
+        <code>{uuid}</code>
+      </Fact>
+      <Fact name="Tags">{tags.length === 0 ? 'none' : <Tags tags={tags} />}</Fact>
+    </Facts>
+  );
+}
+
+function Tags({ tags }: { readonly tags: readonly string[] }): JSX.Element {
+  return (
+    <ul class="tags">
+      {tags.map((tag) => (
+        <li key={tag}>
+          <Text>{tag}</Text>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Guest({
+  instance: { running, boot, ssh, lifecycle, channel, communication },
+}: SectionProps): JSX.Element {
+  const problems = [...(boot?.errors ?? []), ...(boot?.recoverableErrors ?? [])];
+  return (
+    <Facts title="Guest">
+      <Fact name="Ready">
+        {running === null
+          ? 'the instance does not run'
+          : running.readyAtMs === null
+            ? 'not reported yet'
+            : formatAgo(running.readyAtMs, Date.now())}
+      </Fact>
+      <Fact name="cloud-init">{boot === null ? 'no report' : boot.status}</Fact>
+      {boot !== null && boot.stages.length > 0 && (
+        <Fact name="Boot stages">
+          {boot.stages.map(({ name, seconds }) => `${name} ${formatNumber(seconds)} s`).join(', ')}
+        </Fact>
+      )}
+      {problems.length > 0 && (
+        <Fact name="Problems">
+          {problems.map((problem) => (
+            <p key={problem} class="problem">
+              <Text>{problem}</Text>
+            </p>
+          ))}
+        </Fact>
+      )}
+      {lifecycle && <Fact name="Run lists">{lifecycle.state}</Fact>}
+      <Fact name="Login user">{ssh.user === null ? 'unknown' : <Text>{ssh.user}</Text>}</Fact>
+      <Fact name="Channel">{communication ? channel.ip : 'off'}</Fact>
+    </Facts>
+  );
+}
+
+function Origin({ instance }: SectionProps): JSX.Element {
+  const { osType, osImage, personalizationPackage, profiles, bootEnv, createdAtMs, dialects } =
+    instance;
+  return (
+    <Facts title="Content">
+      <Fact name="OS definition">{osType === null ? 'none' : <Text>{osType}</Text>}</Fact>
+      <Fact name="Image">{osImage === null ? 'none' : <Text>{osImage}</Text>}</Fact>
+      {personalizationPackage !== null && (
+        <Fact name="Package">
+          <Text>{personalizationPackage}</Text>
+        </Fact>
+      )}
+      <Fact name="Profiles">{profiles.length === 0 ? 'none' : profiles.join(', ')}</Fact>
+      {bootEnv !== null && <Fact name="Boot environment">{bootEnv}</Fact>}
+      <Fact name="Dialects">{dialects.join(', ')}</Fact>
+      <Fact name="Created">{formatTime(createdAtMs)}</Fact>
+    </Facts>
+  );
+}
+
+function Disks({ instance: { disks } }: SectionProps): JSX.Element {
+  return (
+    <section class="panel">
+      <h2>Disks</h2>
+      <table class="plain">
+        <thead>
+          <tr>
+            <th scope="col">Number</th>
+            <th scope="col">Name</th>
+            <th scope="col" class="number">
+              Size
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {disks.map(({ uuid, name, sizeBytes }, index) => (
+            <tr key={uuid}>
+              <td>{index}</td>
+              <td>{name ?? ''}</td>
+              <td class="number">{formatBytes(sizeBytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Nics({ instance: { nics } }: SectionProps): JSX.Element {
+  return (
+    <section class="panel">
+      <h2>NICs</h2>
+      {nics.length === 0 ? (
+        <p class="soft">The instance has no NIC besides its channel.</p>
+      ) : (
+        <table class="plain">
+          <thead>
+            <tr>
+              <th scope="col">Number</th>
+              <th scope="col">Network</th>
+              <th scope="col">Address</th>
+              <th scope="col">MAC</th>
+            </tr>
+          </thead>
+          <tbody>
+            {nics.map(({ uuid, mac, mode, link, ip, networkName }, index) => (
+              <tr key={uuid}>
+                <td>{index}</td>
+                <td>{networkName ?? link ?? mode}</td>
+                <td>{ip ?? 'by DHCP'}</td>
+                <td>
+                  <code>{mac}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}
+
+export function Facts({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <section class="panel">
+      <h2>{title}</h2>
+      <dl class="facts">{children}</dl>
+    </section>
+  );
+}
+
+export function Fact({
+  name,
+  children,
+}: {
+  readonly name: string;
+  readonly children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  );
+}

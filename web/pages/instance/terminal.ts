@@ -1,0 +1,97 @@
+import { Terminal } from '@xterm/xterm';
+
+/** As wide as a serial console, whose guest does not learn of another size. */
+const COLUMNS = 80;
+const ROWS = 25;
+const SCROLLBACK_LINES = 5000;
+/** The browser stops reading the socket above the first number, and continues below the second. */
+const HIGH_WATER_CHARACTERS = 500_000;
+
+/**
+ * Connects a terminal in an element to the console of an instance until the signal aborts. Output
+ * of the guest changes nothing outside the element: titles, clipboard and links are ignored.
+ */
+export function openTerminal(
+  element: HTMLElement,
+  name: string,
+  signal: AbortSignal,
+  onLost: (reason: string) => void,
+): void {
+  const terminal = new Terminal({
+    cols: COLUMNS,
+    rows: ROWS,
+    scrollback: SCROLLBACK_LINES,
+    screenReaderMode: true,
+    documentOverride: documentWithSheets(signal),
+    // Operating system commands set titles and colours, and name links.
+    linkHandler: { activate: () => undefined },
+    fontFamily: getComputedStyle(element).fontFamily,
+  });
+  for (const command of [0, 1, 2, 8, 52]) terminal.parser.registerOscHandler(command, () => true);
+  terminal.open(element);
+  terminal.focus();
+  terminal.attachCustomKeyEventHandler(({ ctrlKey, altKey, key }) => {
+    if (!ctrlKey || !altKey || key.toLowerCase() !== 'q') return true;
+    terminal.blur();
+    document.querySelector<HTMLElement>('.tabs a[aria-current]')?.focus();
+    return false;
+  });
+  const socket = new WebSocket(
+    `${location.origin.replace(/^http/, 'ws')}/v1/instances/${encodeURIComponent(name)}/console`,
+  );
+  socket.binaryType = 'arraybuffer';
+  let waiting = 0;
+  socket.addEventListener('message', ({ data }) => {
+    const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : String(data);
+    waiting += bytes.length;
+    if (waiting > HIGH_WATER_CHARACTERS) socket.close(1000, 'too fast');
+    terminal.write(bytes, () => {
+      waiting -= bytes.length;
+    });
+  });
+  socket.addEventListener('close', ({ reason }) => {
+    if (!signal.aborted) onLost(`The connection to the console ended${reason && `: ${reason}`}.`);
+  });
+  const encoder = new TextEncoder();
+  terminal.onData((text) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
+  });
+  terminal.onBinary((text) => {
+    if (socket.readyState === WebSocket.OPEN)
+      socket.send(Uint8Array.from(text, (each) => each.charCodeAt(0)));
+  });
+  signal.addEventListener('abort', () => {
+    socket.close();
+    terminal.dispose();
+  });
+}
+
+/**
+ * Returns the document for the terminal, which makes `style` elements. The page's policy refuses
+ * these, so their text becomes a constructed style sheet.
+ */
+function documentWithSheets(signal: AbortSignal): Document {
+  const createElement = (name: string): HTMLElement =>
+    name === 'style' ? createSheet(signal) : document.createElement(name);
+  return new Proxy(document, {
+    get: (target, key) => {
+      if (key === 'createElement') return createElement;
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+/** Returns an element whose text is a style sheet of the page until the signal aborts. */
+function createSheet(signal: AbortSignal): HTMLElement {
+  const element = document.createElement('template');
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets.push(sheet);
+  const observer = new MutationObserver(() => sheet.replaceSync(element.textContent));
+  observer.observe(element, { childList: true, characterData: true, subtree: true });
+  signal.addEventListener('abort', () => {
+    observer.disconnect();
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== sheet);
+  });
+  return element;
+}

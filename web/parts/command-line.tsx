@@ -1,0 +1,27 @@
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+
+const COPIED_MS = 2000;
+
+/** Shows the command that does the same as this page, with a button to copy it. */
+export function CommandLine({ children }: { readonly children: string }): JSX.Element {
+  const isCopied = useSignal(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(children);
+    isCopied.value = true;
+    setTimeout(() => {
+      isCopied.value = false;
+    }, COPIED_MS);
+  };
+  return (
+    <div class="command" role="group" aria-label="Equivalent command">
+      <code>{children}</code>
+      <button type="button" class="quiet" onClick={() => void copy()}>
+        {isCopied.value ? 'Copied' : 'Copy'}
+      </button>
+      <span class="unseen" role="status">
+        {isCopied.value ? 'Command copied' : ''}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,90 @@
+import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { connection } from '../live/cluster.ts';
+import { logOut, session } from '../live/session.ts';
+import { Asking } from '../parts/ask.tsx';
+import { Login } from './login.tsx';
+import { pageOf, sections } from './pages.tsx';
+import { Link, path } from './router.tsx';
+import { Notices } from './notices.tsx';
+import { theme, toggleTheme } from './theme.ts';
+
+export function App(): JSX.Element {
+  useEffect(() => {
+    addEventListener('keydown', focusFilter);
+    return () => removeEventListener('keydown', focusFilter);
+  }, []);
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <Navigation />
+      {session.value !== undefined && (
+        <div class="page">{session.value !== null && pageOf(path.value)}</div>
+      )}
+      <Notices />
+      <Asking />
+      <Login />
+    </>
+  );
+}
+
+function Navigation(): JSX.Element {
+  const { user, node, version } = session.value ?? {};
+  const isLoopback = location.protocol === 'http:';
+  return (
+    <nav aria-label="Main">
+      <Link to="/instances" class="brand">
+        gnt
+      </Link>
+      <ul>
+        {sections().map(({ title, to }) => (
+          <li key={to}>
+            <Link to={to} aria-current={path.value.startsWith(to) ? 'page' : undefined}>
+              {title}
+            </Link>
+          </li>
+        ))}
+      </ul>
+      <div class="about">
+        <Connection />
+        {node !== undefined && (
+          <p title={`gnt ${version ?? ''}`}>
+            {user}@{node}
+          </p>
+        )}
+        <button type="button" class="quiet" onClick={toggleTheme}>
+          {theme.value === 'dark' ? 'Light colours' : 'Dark colours'}
+        </button>
+        {user !== undefined && !isLoopback && (
+          <button type="button" class="quiet" onClick={() => void logOut()}>
+            Log out
+          </button>
+        )}
+      </div>
+    </nav>
+  );
+}
+
+function Connection(): JSX.Element {
+  const state = connection.value;
+  const word =
+    state === 'open' ? 'Live' : state === 'connecting' ? 'Connecting …' : 'Reconnecting …';
+  return (
+    <p class={`connection ${state === 'open' ? 'open' : 'lost'}`} role="status">
+      {word}
+    </p>
+  );
+}
+
+/** A slash moves to the filter of the page, as in many other programs. */
+function focusFilter(event: KeyboardEvent): void {
+  const target = event.target as HTMLElement;
+  if (event.key !== '/' || target.closest('input, textarea, select, [contenteditable], .terminal'))
+    return;
+  const filter = document.querySelector<HTMLElement>('[data-filter]');
+  if (filter === null) return;
+  event.preventDefault();
+  filter.focus();
+}

@@ -1,0 +1,55 @@
+import type { JSX } from 'preact';
+import { InstancePage } from '../pages/instance/instance.tsx';
+import { InstancesPage } from '../pages/instances.tsx';
+import { JobPage, JobsPage } from '../pages/jobs.tsx';
+import { seesCluster } from '../live/session.ts';
+import { Page } from './page.tsx';
+
+interface Section {
+  readonly title: string;
+  readonly to: string;
+  /** Hidden from users bound to instances. */
+  readonly isOfCluster?: boolean;
+}
+
+const SECTIONS: readonly Section[] = [
+  { title: 'Instances', to: '/instances' },
+  { title: 'Jobs', to: '/jobs' },
+];
+
+/** The pages by the pattern of their path; a group is a parameter. */
+const PAGES: readonly (readonly [RegExp, (...parameters: readonly string[]) => JSX.Element])[] = [
+  [/^\/(?:instances)?$/, () => <InstancesPage />],
+  [
+    /^\/instances\/([^/]+)(?:\/([a-z]+))?$/,
+    (name = '', section = '') => <InstancePage key={name} name={name} section={section} />,
+  ],
+  [/^\/jobs$/, () => <JobsPage />],
+  [/^\/jobs\/(\d+)$/, (id = '') => <JobPage key={id} id={Number(id)} />],
+];
+
+/** Returns the sections of the navigation that the user may see. */
+export function sections(): readonly Section[] {
+  return SECTIONS.filter(({ isOfCluster }) => isOfCluster !== true || seesCluster.value);
+}
+
+/** Returns the page of a path. */
+export function pageOf(path: string): JSX.Element {
+  for (const [pattern, render] of PAGES) {
+    const found = pattern.exec(path);
+    if (found !== null) return render(...found.slice(1).map(decode));
+  }
+  return (
+    <Page title="Not found">
+      <p>This page does not exist.</p>
+    </Page>
+  );
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
