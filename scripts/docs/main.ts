@@ -1,11 +1,12 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { generateClientSchema } from './client-schema.ts';
 import { generateManPages, generateMarkdown } from './generate.ts';
 
 /**
- * Writes docs/reference/ for `npm run docs`. `node scripts/docs/main.ts --man FOLDER` writes the
- * manual pages instead.
+ * Writes docs/reference/ and client/schema.ts for `npm run docs`. `node scripts/docs/main.ts --man
+ * FOLDER` writes the manual pages instead, and `--to FOLDER` the reference alone.
  */
 const { values } = parseArgs({ options: { man: { type: 'string' }, to: { type: 'string' } } });
 const target = resolve(
@@ -20,3 +21,7 @@ for (const [name, text] of files) {
   await writeFile(path, text);
 }
 process.stdout.write(`docs: ${files.size} files in ${target}\n`);
+if (values.man === undefined && values.to === undefined) {
+  const path = join(import.meta.dirname, '../../client/schema.ts');
+  await writeFile(path, await generateClientSchema());
+}

@@ -2,7 +2,6 @@ const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 const SECOND_MS = 1000;
 const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' });
 
 /** Formats a number in the browser's locale. */
 export function formatNumber(value: number): string {
@@ -38,15 +37,4 @@ export function formatDuration(ms: number): string {
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return `${number.format(hours)} h ${minutes % 60} min`;
   return `${number.format(Math.floor(hours / 24))} d ${hours % 24} h`;
-}
-
-/** Formats a time as `5 min ago`. */
-export function formatAgo(ms: number, nowMs: number): string {
-  const seconds = Math.round((ms - nowMs) / SECOND_MS);
-  if (Math.abs(seconds) < 60) return relative.format(seconds, 'second');
-  const minutes = Math.round(seconds / 60);
-  if (Math.abs(minutes) < 60) return relative.format(minutes, 'minute');
-  const hours = Math.round(minutes / 60);
-  if (Math.abs(hours) < 48) return relative.format(hours, 'hour');
-  return relative.format(Math.round(hours / 24), 'day');
 }

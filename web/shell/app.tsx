@@ -41,7 +41,7 @@ function Navigation(): JSX.Element {
       <ul>
         {sections().map(({ title, to }) => (
           <li key={to}>
-            <Link to={to} aria-current={path.value.startsWith(to) ? 'page' : undefined}>
+            <Link to={to} aria-current={isCurrent(to) ? 'page' : undefined}>
               {title}
             </Link>
           </li>
@@ -65,6 +65,11 @@ function Navigation(): JSX.Element {
       </div>
     </nav>
   );
+}
+
+function isCurrent(section: string): boolean {
+  const shown = path.value === '/' ? '/instances' : path.value;
+  return shown === section || shown.startsWith(`${section}/`);
 }
 
 function Connection(): JSX.Element {

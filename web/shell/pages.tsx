@@ -37,7 +37,7 @@ export function sections(): readonly Section[] {
 export function pageOf(path: string): JSX.Element {
   for (const [pattern, render] of PAGES) {
     const found = pattern.exec(path);
-    if (found !== null) return render(...found.slice(1).map(decode));
+    if (found !== null) return render(...found.slice(1).map((part = '') => decode(part)));
   }
   return (
     <Page title="Not found">

@@ -6,7 +6,8 @@ import { instances } from '../../live/cluster.ts';
 import { backgroundApi, mayWrite } from '../../live/session.ts';
 import { useLoaded } from '../../live/use-loaded.ts';
 import { Failure } from '../../parts/failure.tsx';
-import { State } from '../../parts/state.tsx';
+import { State, wordOfState } from '../../parts/state.tsx';
+import { Text } from '../../parts/text.tsx';
 import { Page } from '../../shell/page.tsx';
 import { instancePath, Link } from '../../shell/router.tsx';
 import { Actions } from './actions.tsx';
@@ -66,7 +67,12 @@ export function InstancePage({ name, section }: InstancePageProps): JSX.Element 
       {instance !== undefined && (
         <>
           <p>
-            <State of={instance.status} /> <span class="soft">{instance.explanation}</span>
+            <State of={instance.status} />{' '}
+            {instance.explanation !== wordOfState(instance.status) && (
+              <span class="soft">
+                <Text>{instance.explanation}</Text>
+              </span>
+            )}
           </p>
           <nav class="tabs" aria-label="Parts of the instance">
             {[...SECTIONS].map(

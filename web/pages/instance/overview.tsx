@@ -1,9 +1,21 @@
 import type { ComponentChildren, JSX } from 'preact';
+import type { Schemas } from '../../../client/api-client.ts';
+import { useLines } from '../../live/use-stream.ts';
 import { CommandLine } from '../../parts/command-line.tsx';
-import { formatAgo, formatBytes, formatMiB, formatNumber, formatTime } from '../../parts/format.ts';
+import {
+  formatBytes,
+  formatDuration,
+  formatMiB,
+  formatNumber,
+  formatTime,
+} from '../../parts/format.ts';
 import { commandLine } from '../../parts/quote.ts';
 import { Text } from '../../parts/text.tsx';
-import type { SectionProps } from './instance.tsx';
+import type { Info, SectionProps } from './instance.tsx';
+
+type GuestProgress = Pick<Schemas['InstanceInfo'], 'boot' | 'lifecycle'> & {
+  readonly readyAtMs: number | null;
+};
 
 export function OverviewSection({ instance }: SectionProps): JSX.Element {
   return (
@@ -57,23 +69,43 @@ function Tags({ tags }: { readonly tags: readonly string[] }): JSX.Element {
   );
 }
 
-function Guest({
-  instance: { running, boot, ssh, lifecycle, channel, communication },
-}: SectionProps): JSX.Element {
-  const problems = [...(boot?.errors ?? []), ...(boot?.recoverableErrors ?? [])];
+/** Shows the guest's own reports, as they arrive. */
+function Guest({ instance }: SectionProps): JSX.Element {
+  const { name, running, ssh, channel, communication } = instance;
+  const reported = useLines<GuestProgress, GuestProgress | null>(
+    running === null ? null : `/v1/instances/${encodeURIComponent(name)}/boot`,
+    null,
+    (_, line) => line,
+  ).value;
+  const { boot, lifecycle } = reported ?? instance;
+  const readyAtMs = reported?.readyAtMs ?? running?.readyAtMs ?? null;
   return (
     <Facts title="Guest">
-      <Fact name="Ready">
-        {running === null
-          ? 'the instance does not run'
-          : running.readyAtMs === null
-            ? 'not reported yet'
-            : formatAgo(running.readyAtMs, Date.now())}
-      </Fact>
-      <Fact name="cloud-init">{boot === null ? 'no report' : boot.status}</Fact>
-      {boot !== null && boot.stages.length > 0 && (
+      <Fact name="Ready">{describeReady(running, readyAtMs)}</Fact>
+      <Boot report={boot} />
+      {lifecycle && <Fact name="Run lists">{lifecycle.state}</Fact>}
+      <Fact name="Login user">{ssh.user === null ? 'unknown' : <Text>{ssh.user}</Text>}</Fact>
+      <Fact name="Channel">{communication ? channel.ip : 'off'}</Fact>
+    </Facts>
+  );
+}
+
+function describeReady(running: Info['running'], readyAtMs: number | null): string {
+  if (running === null) return 'the instance does not run';
+  if (readyAtMs === null) return 'not reported yet';
+  return `${formatDuration(readyAtMs - running.startedAtMs)} after the start`;
+}
+
+function Boot({ report }: { readonly report: Info['boot'] }): JSX.Element {
+  if (report === null) return <Fact name="cloud-init">no report</Fact>;
+  const { status, stages, errors, recoverableErrors } = report;
+  const problems = [...errors, ...recoverableErrors];
+  return (
+    <>
+      <Fact name="cloud-init">{status}</Fact>
+      {stages.length > 0 && (
         <Fact name="Boot stages">
-          {boot.stages.map(({ name, seconds }) => `${name} ${formatNumber(seconds)} s`).join(', ')}
+          {stages.map(({ name, seconds }) => `${name} ${formatNumber(seconds)} s`).join(', ')}
         </Fact>
       )}
       {problems.length > 0 && (
@@ -85,10 +117,7 @@ function Guest({
           ))}
         </Fact>
       )}
-      {lifecycle && <Fact name="Run lists">{lifecycle.state}</Fact>}
-      <Fact name="Login user">{ssh.user === null ? 'unknown' : <Text>{ssh.user}</Text>}</Fact>
-      <Fact name="Channel">{communication ? channel.ip : 'off'}</Fact>
-    </Facts>
+    </>
   );
 }
 
