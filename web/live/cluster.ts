@@ -9,7 +9,7 @@ export type Instance = Schemas['InstanceSummary'];
 export type Job = Schemas['JobsEvent']['changed'][number];
 export type NodeState = Schemas['NodesEvent']['nodes'][number];
 
-/** What the page knows of the cluster, kept current by the stream of changes. */
+/** The instances of the cluster, kept current by the stream of changes. */
 export const instances = new KeyedList<string, Instance>();
 export const jobs = new KeyedList<number, Job>();
 export const nodes = signal<readonly NodeState[]>([]);

@@ -10,7 +10,7 @@ export interface StageProgress {
   readonly summary: string;
 }
 
-/** What the events of a job have reported so far. */
+/** Progress of a job, from its events. */
 export interface JobProgress {
   readonly status: string | null;
   readonly stages: readonly StageProgress[];

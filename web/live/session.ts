@@ -3,7 +3,7 @@ import { ApiFailure, createApiClient, readFailure, type Schemas } from '../../cl
 
 type Session = Schemas['WebSession'];
 
-/** The user of this browser; null while nobody is logged in; undefined before the first answer. */
+/** The user of this browser; null before a login; undefined before the first answer. */
 export const session = signal<Session | null | undefined>(undefined);
 export const mayWrite = computed(() => session.value?.role === 'write');
 /** Users bound to instances do not see the cluster. */
@@ -47,7 +47,7 @@ export async function openStream(
   throw await readFailure(response);
 }
 
-/** Shows the login. The page keeps its content, and goes on after the login. */
+/** Shows the login. The page keeps its content. */
 export function endSession(): void {
   session.value = null;
 }

@@ -1,6 +1,6 @@
 /**
- * Controls except tab and line feed (Cc), and Unicode's format characters, among them those that
- * change the direction of a text (Cf, UAX 9).
+ * Controls (Cc) except tab and line feed, and Unicode's format characters (Cf), which include the
+ * changes of direction of UAX 9.
  */
 const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 

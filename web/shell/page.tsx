@@ -9,7 +9,7 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/** The content of one page. A new page takes the focus, so that screen readers announce it. */
+/** The content of one page. A new page takes the focus for screen readers. */
 export function Page({ title, actions, children }: PageProps): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
