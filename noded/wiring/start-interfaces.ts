@@ -112,7 +112,10 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   }
   // The node is ready when its own socket answers: start this last.
   const all = { handlers: createApiRoutes(served), forwarding, logger };
-  const web = (): LoopbackParts => ({ ...all, nodeName, version: parts.version, clock });
+  const web = (): LoopbackParts => ({
+    ...{ ...all, nodeName, version: parts.version, clock, instances },
+    socketPath: paths.nodedSocket,
+  });
   const api = await startApiServer(paths.nodedSocket, all);
   undo.defer(() => api.close());
   // A start that fails must not have accepted requests of other nodes.

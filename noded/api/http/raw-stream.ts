@@ -38,13 +38,17 @@ export async function openRawStream(
     socket.on('close', () => target.destroy());
     target.on('close', () => socket.end());
   } catch (error) {
-    const known = toAppError(error, logger);
-    const body = JSON.stringify(describeApiError(known));
-    socket.end(
-      `HTTP/1.1 ${httpStatusOf(known.code)} Refused\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-    );
+    refuseUpgrade(socket, toAppError(error, logger));
   }
+}
+
+/** Answers an upgrade request with an error, and ends the connection. */
+export function refuseUpgrade(socket: Duplex, error: AppError): void {
+  const body = JSON.stringify(describeApiError(error));
+  socket.end(
+    `HTTP/1.1 ${httpStatusOf(error.code)} Refused\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
 }
 
 /** @throws AppError NOT_FOUND, and the handler's refusals */

@@ -8,6 +8,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { listen } from '../rapi/listen.ts';
 import { loadPage } from './page.ts';
 import { ROOT } from './require-access.ts';
+import { serveConsoles } from './serve-console.ts';
 import { cookieName, formatCookie } from './session-cookie.ts';
 import { newToken, Sessions } from './sessions.ts';
 import { createWebApp, type WebParts } from './web-app.ts';
@@ -63,12 +64,15 @@ export async function openLoopback(
     ...{ isTls: false, cookie: cookieName(own), sessions, login: exchange },
     isCurrent: () => Promise.resolve(true),
   };
-  const handle = createWebApp({ ...parts, page: await loadPage() }, entrance);
+  const all = { ...parts, page: await loadPage() };
+  const handle = createWebApp(all, entrance);
   server.on('request', (request, response) => void handle(request, response));
+  const consoles = serveConsoles(server, all, entrance);
   renew();
   const close = (): void => {
     sessions.endAll();
     links.push(null);
+    consoles[Symbol.dispose]();
     void listening[Symbol.asyncDispose]();
     logger.info('web.closed', { port: own });
   };

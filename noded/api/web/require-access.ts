@@ -3,7 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import type { WebAccess } from '#shared/contract/endpoints.ts';
 import { isUpgrade, type ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { ownValue } from '#shared/json/own-value.ts';
+import { isWithin } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { type InstanceRepository, noInstance } from '../../records/instance-repository.ts';
 import type { RapiUser } from '../rapi/users-file.ts';
 import type { Session } from './sessions.ts';
 
@@ -32,6 +34,21 @@ function accessOf(user: RapiUser): readonly WebAccess[] {
   const bound: readonly WebAccess[] = ['instance', 'own', 'all'];
   if (user.scope !== null) return bound;
   return user === ROOT ? ['root', 'cluster', ...bound] : ['cluster', ...bound];
+}
+
+/**
+ * Refuses instances outside the user's scope, as if they did not exist. Users have rights by full
+ * names, so only root may abbreviate them.
+ * @throws AppError INSTANCE_NOT_FOUND
+ */
+export async function requireInstance(
+  user: RapiUser,
+  name: string,
+  instances: Pick<InstanceRepository, 'findByName'>,
+): Promise<void> {
+  if (user === ROOT) return;
+  const instance = await instances.findByName(name);
+  if (!isWithin(user.scope, instance)) throw noInstance(name);
 }
 
 /** @throws AppError NOT_ALLOWED for a change without the session's CSRF token */

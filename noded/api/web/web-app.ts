@@ -1,14 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { WebSession } from '#shared/contract/api.ts';
+import type { ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { InstanceRepository } from '../../records/instance-repository.ts';
 import { type ServedApi, useApi } from '../http/api-server.ts';
 import { answerErrors } from '../http/http-errors.ts';
 import { secureAnswers, setPageHeaders } from './answer-headers.ts';
 import { findEndpoint } from './find-endpoint.ts';
 import { type Page, servePage } from './page.ts';
 import { requireLoopbackHost, requireSameOrigin } from './request-origin.ts';
-import { requireAccess, requireCsrf } from './require-access.ts';
+import { requireAccess, requireCsrf, requireInstance } from './require-access.ts';
 import { formatCookie, readCookie } from './session-cookie.ts';
 import type { Session, Sessions } from './sessions.ts';
 
@@ -20,6 +22,9 @@ export interface WebParts extends ServedApi {
   readonly page: Page;
   readonly nodeName: string;
   readonly version: string;
+  /** The node's own socket, which opens consoles on every node. */
+  readonly socketPath: string;
+  readonly instances: Pick<InstanceRepository, 'findByName'>;
 }
 
 /** What differs between the loopback port and the permanent address. */
@@ -43,7 +48,7 @@ export function createWebApp(parts: WebParts, entrance: Entrance): ReturnType<Ko
   app.use(entrance.login);
   app.use(serveSession(parts, entrance));
   app.use(servePages(parts.page));
-  app.use(admit(entrance));
+  app.use(admit(entrance, parts));
   useApi(app, parts);
   return app.callback();
 }
@@ -103,16 +108,34 @@ function servePages(page: Page): Middleware {
   };
 }
 
+/**
+ * Returns the session and the endpoint of a request if its user may call it.
+ * @throws AppError LOGIN_REQUIRED, NOT_ALLOWED, NOT_FOUND, INSTANCE_NOT_FOUND
+ */
+export async function admitRequest(
+  request: IncomingMessage,
+  entrance: Entrance,
+  { instances }: Pick<WebParts, 'instances'>,
+): Promise<{ readonly session: Session; readonly endpoint: ListedEndpoint }> {
+  if (!entrance.isTls) requireLoopbackHost(request);
+  const session = await requireSession(request, entrance);
+  requireCsrf(request, session);
+  const { method = 'GET', url = '' } = request;
+  const [path = ''] = url.split('?');
+  const found = findEndpoint(method, path);
+  if (found === undefined) throw new AppError('NOT_FOUND', `this API has no ${method} ${path}`);
+  const { endpoint, name } = found;
+  requireAccess(session.user, endpoint);
+  if (endpoint.access === 'instance') await requireInstance(session.user, name ?? '', instances);
+  return { session, endpoint };
+}
+
 /** Lets a request pass to the API if its session may call the endpoint. */
-function admit(entrance: Entrance): Middleware {
+function admit(entrance: Entrance, parts: WebParts): Middleware {
   return async (context: Context, next: Next) => {
-    const session = await requireSession(context.req, entrance);
-    requireCsrf(context.req, session);
-    const found = findEndpoint(context.method, context.path);
-    if (found === undefined)
-      throw new AppError('NOT_FOUND', `this API has no ${context.method} ${context.path}`);
-    requireAccess(session.user, found.endpoint);
-    const isBackground = context.get(BACKGROUND_HEADER) !== '' || found.endpoint.key === EVENTS;
+    const { session, endpoint } = await admitRequest(context.req, entrance, parts);
+    context.state['user'] = session.user;
+    const isBackground = context.get(BACKGROUND_HEADER) !== '' || endpoint.key === EVENTS;
     if (!isBackground) entrance.sessions.use(session);
     const end = (): void => void context.req.socket.destroy();
     session.signal.addEventListener('abort', end);

@@ -5,7 +5,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { webLink, webSession, type WebSession } from '#shared/contract/api.ts';
 import { readLines } from '#shared/text/lines.ts';
 import { openLoopback } from '../../../../noded/api/web/open-loopback.ts';
-import type { ServedApi } from '../../../../noded/api/http/api-server.ts';
+import type { createApiLab } from '../../support/api-lab.ts';
 
 export interface WebAnswer {
   readonly status: number;
@@ -43,11 +43,15 @@ export function askWeb(
 }
 
 /** Opens the page of an API on a loopback port, as `gnt-cluster web` does. */
-export async function openPage(t: TestContext, served: ServedApi) {
+export async function openPage(
+  t: TestContext,
+  { served, path, dependencies }: Awaited<ReturnType<typeof createApiLab>>,
+) {
   const left = new AbortController();
   t.after(() => left.abort());
   const lines = await openLoopback(0, left.signal, {
     ...{ ...served, nodeName: 'node1', version: '0.0.0', clock: systemClock },
+    ...{ socketPath: path, instances: dependencies.instances },
   });
   const nextLink = readLinks(lines);
   const first = await nextLink();

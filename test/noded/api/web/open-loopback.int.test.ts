@@ -9,8 +9,8 @@ function codeOf({ status, text }: WebAnswer): string {
 }
 
 test('an address with a token works once, and the next one is told after its use', async (t) => {
-  const { served } = await createApiLab(t);
-  const { first, origin, nextLink } = await openPage(t, served);
+  const lab = await createApiLab(t);
+  const { first, origin, nextLink } = await openPage(t, lab);
   const answer = await askWeb(first);
   assert.deepEqual([answer.status, answer.headers.location], [303, '/']);
   assert.match(answer.headers['set-cookie']?.[0] ?? '', /; HttpOnly; SameSite=Strict$/);
@@ -20,15 +20,15 @@ test('an address with a token works once, and the next one is told after its use
 });
 
 test('a HEAD request, as of a link preview, does not use the token up', async (t) => {
-  const { served } = await createApiLab(t);
-  const { first } = await openPage(t, served);
+  const lab = await createApiLab(t);
+  const { first } = await openPage(t, lab);
   assert.equal((await askWeb(first, { method: 'HEAD' })).status, 200);
   assert.equal((await askWeb(first)).status, 303);
 });
 
 test('the API answers sessions only, with the rights of root', async (t) => {
-  const { served } = await createApiLab(t);
-  const { first, origin } = await openPage(t, served);
+  const lab = await createApiLab(t);
+  const { first, origin } = await openPage(t, lab);
   assert.equal(codeOf(await askWeb(`${origin}/v1/jobs`)), '401 LOGIN_REQUIRED');
   assert.equal(codeOf(await askWeb(`${origin}/metrics`)), '401 LOGIN_REQUIRED');
   const { cookie, session } = await enter(first);
@@ -44,8 +44,8 @@ test('the API answers sessions only, with the rights of root', async (t) => {
 });
 
 test('a change needs the CSRF token of its own session', async (t) => {
-  const { served } = await createApiLab(t);
-  const { first, origin, nextLink } = await openPage(t, served);
+  const lab = await createApiLab(t);
+  const { first, origin, nextLink } = await openPage(t, lab);
   const { cookie, session } = await enter(first);
   const other = await enter(await nextLink());
   const submit = (headers: Record<string, string>): Promise<WebAnswer> =>
@@ -60,8 +60,8 @@ test('a change needs the CSRF token of its own session', async (t) => {
 });
 
 test('requests of other sites, and under other names of the host, are refused', async (t) => {
-  const { served } = await createApiLab(t);
-  const { first, origin } = await openPage(t, served);
+  const lab = await createApiLab(t);
+  const { first, origin } = await openPage(t, lab);
   const { cookie } = await enter(first);
   const ask = async (headers: Record<string, string>): Promise<number> =>
     (await askWeb(`${origin}/v1/jobs`, { headers: { cookie, ...headers } })).status;
@@ -75,16 +75,16 @@ test('requests of other sites, and under other names of the host, are refused', 
 });
 
 test('the end of the command ends the page and its sessions', async (t) => {
-  const { served } = await createApiLab(t);
-  const { first, origin, close } = await openPage(t, served);
+  const lab = await createApiLab(t);
+  const { first, origin, close } = await openPage(t, lab);
   await enter(first);
   close();
   await assert.rejects(askWeb(origin), { code: 'ECONNREFUSED' });
 });
 
 test('answers of the API cannot run as documents of the page', async (t) => {
-  const { served } = await createApiLab(t);
-  const { first, origin } = await openPage(t, served);
+  const lab = await createApiLab(t);
+  const { first, origin } = await openPage(t, lab);
   const { cookie } = await enter(first);
   const { headers } = await askWeb(`${origin}/v1/jobs`, { headers: { cookie } });
   assert.match(String(headers['content-security-policy']), /; sandbox$/);
