@@ -66,3 +66,18 @@ test('an operator sees the hooks of cluster and OS, and of the instance their na
     ],
   );
 });
+
+test('a view with two communication NICs is refused', () => {
+  const [, channel] = exampleView().nics;
+  assert.ok(channel?.communication);
+  const view = exampleView();
+  assert.throws(() => parseView({ ...view, nics: [...view.nics, channel] }), {
+    ...{ code: 'VALIDATION', message: /more than one communication NIC/ },
+  });
+});
+
+test('an installation needs its plan', () => {
+  assert.throws(() => parseView(exampleView({ mode: 'install' })), {
+    ...{ code: 'VALIDATION', message: /install: missing/ },
+  });
+});
