@@ -1,14 +1,19 @@
+import { basename } from 'node:path';
 import ts from 'typescript';
 import { applyMutant, type Mutant } from './mutants.ts';
 
 /** A deletion leaves names without a use. The linter would notice, but no behaviour does. */
 const RELAXED = { noUnusedLocals: false, noUnusedParameters: false };
 
-/**
- * Returns a function that tells whether the compiler accepts a mutant. `npm run check` finds the
- * others, without a test.
- */
-export function createCompiler(projectDir: string): (mutant: Mutant) => boolean {
+export interface Compiler {
+  /** Tells whether the compiler accepts the changed file. */
+  accepts(mutant: Mutant): boolean;
+  /** Tells whether it accepts the files that import the changed one, too. This takes longer. */
+  acceptsImporters(mutant: Mutant): boolean;
+}
+
+/** Creates a compiler for mutants. `npm run check` finds those that it refuses, without a test. */
+export function createCompiler(projectDir: string): Compiler {
   const { config } = ts.readConfigFile(`${projectDir}/tsconfig.json`, (path) =>
     ts.sys.readFile(path),
   ) as {
@@ -32,15 +37,22 @@ export function createCompiler(projectDir: string): (mutant: Mutant) => boolean 
     getCurrentDirectory: () => projectDir,
     getDefaultLibFileName: (given) => ts.getDefaultLibFilePath(given),
   });
-  return (mutant) => {
-    const name = `${projectDir}/${mutant.file}`;
-    changed = { name, text: applyMutant(mutant) };
+  const judge = (mutant: Mutant, files: readonly string[]): boolean => {
+    changed = { name: `${projectDir}/${mutant.file}`, text: applyMutant(mutant) };
     version += 1;
-    const found = [
-      ...service.getSyntacticDiagnostics(name),
-      ...service.getSemanticDiagnostics(name),
-    ];
+    const found = files.flatMap((file) => [
+      ...service.getSyntacticDiagnostics(file),
+      ...service.getSemanticDiagnostics(file),
+    ]);
     changed = null;
     return found.length === 0;
+  };
+  const importersOf = (file: string): readonly string[] => {
+    const end = `/${basename(file)}'`;
+    return fileNames.filter((name) => ts.sys.readFile(name)?.includes(end) === true);
+  };
+  return {
+    accepts: (mutant) => judge(mutant, [`${projectDir}/${mutant.file}`]),
+    acceptsImporters: (mutant) => judge(mutant, importersOf(mutant.file)),
   };
 }

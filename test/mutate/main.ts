@@ -38,7 +38,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gnt-mutate-'));
 chmodSync(folder, 0o755);
 process.on('exit', () => rmSync(folder, { recursive: true }));
 
-const compiles = createCompiler(projectDir);
+const compiler = createCompiler(projectDir);
 const nearTests = findNearTests(projectDir);
 const executes = createExecutedCode(projectDir, (test, env) => passes([test], env));
 const patterns = values.folders.match(/(?:[^,{]|\{[^}]*\})+/g) ?? [];
@@ -63,13 +63,17 @@ process.stdout.write(
 async function work(): Promise<void> {
   for (let at = next++; at < mutants.length; at = next++) {
     const mutant = mutants[at] as Mutant;
-    if (!compiles(mutant)) {
+    if (!compiler.accepts(mutant)) {
       refused += 1;
       continue;
     }
     const tests = await chooseTests(mutant);
     if (await isKilled(mutant, tests, join(folder, `${at}.json`))) {
       killed += 1;
+      continue;
+    }
+    if (!compiler.acceptsImporters(mutant)) {
+      refused += 1;
       continue;
     }
     const survived = `survived ${tests.join(' ') || 'without a test'}`;

@@ -8,7 +8,7 @@ import { applyJobEvent, startProgress } from '../../../cluster-cli/progress/stat
 import type { Context } from '../../../cluster-cli/terminal/context.ts';
 
 const LOG: JobEvent = { type: 'log', atMs: 0, level: 'info', message: 'hello' };
-const OUTPUT: JobEvent = { type: 'script-output', atMs: 0, text: 'of the guest\n' };
+const OUTPUT: JobEvent = { type: 'script-output', atMs: 0, number: 1, text: 'of the guest\n' };
 
 /** Shows job 7 on a terminal or in a pipe. `written` has all that stderr received since then. */
 async function lab(t: TestContext, isTerminal: boolean) {
