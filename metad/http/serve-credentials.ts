@@ -53,8 +53,8 @@ export function createServeCredentials(options: ServeCredentialsOptions): ServeC
 }
 
 /**
- * Tells that there are no credentials now. IMDS answers 200: cloud-init drops all metadata if one
- * path of the EC2 tree cannot be read.
+ * Tells that there are no credentials now. The EC2 tree answers 200, as IMDS does: clients that
+ * crawl the whole tree, such as ohai, fail on another status.
  */
 function fail(exchange: Exchange, cloud: Cloud, nowMs: number): void {
   if (cloud === 'aws')

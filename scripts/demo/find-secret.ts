@@ -60,7 +60,7 @@ export async function findSecret(
 }
 
 /** Whether a process has a value in its readable memory. */
-export async function holdsInMemory(value: string, pid: number): Promise<boolean> {
+export async function holdsInMemory(value: string | Buffer, pid: number): Promise<boolean> {
   const needles = needlesFor(value);
   const maps = await readFile(`/proc/${pid}/maps`, 'latin1');
   await using memory = await open(`/proc/${pid}/mem`, 'r');
@@ -93,8 +93,8 @@ export function tells(text: string, value: string): boolean {
   return holdsAny(Buffer.from(text), needlesFor(value));
 }
 
-function needlesFor(value: string): readonly Buffer[] {
-  const bytes = Buffer.from(value);
+function needlesFor(value: string | Buffer): readonly Buffer[] {
+  const bytes = typeof value === 'string' ? Buffer.from(value) : value;
   if (bytes.length < HALVED_LENGTH) return [bytes];
   const middle = bytes.length / 2;
   // By the value's offset within a group of three bytes. Characters shared with its neighbours are

@@ -10,6 +10,7 @@ import { parseDhcpRequest } from '../../metad/dhcp/codec.ts';
 import { parseGanetiInstance } from '../../metad/ganeti/instance-dict.ts';
 import { AgentWord } from '../../noded/provision/appliance/agent-word.ts';
 import { parseExportRecord } from '../../noded/instances/backup/export-record.ts';
+import { readXml } from '../../noded/instances/identity/read-xml.ts';
 import { parseCreate } from '../../noded/api/rapi/instance-requests.ts';
 import { parseFilter } from '../../noded/api/rapi/query-filter.ts';
 import { FrameOpener } from '../../noded/cluster/peers/frame.ts';
@@ -28,6 +29,7 @@ import { peerFramesTarget } from './targets/peer-frames.ts';
 import { rapiTarget } from './targets/rapi.ts';
 import { tarTarget } from './targets/tar.ts';
 import { templatesTarget } from './targets/templates.ts';
+import { xmlTarget } from './targets/xml.ts';
 
 /** Typical mistakes of such parsers, which the fuzzer must find. */
 const planted: readonly (readonly [string, Target, RegExp])[] = [
@@ -45,6 +47,11 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
       const request = parseDhcpRequest(bytes);
       return request && { ...request, transactionId: request.transactionId | 0 };
     }),
+    /AssertionError/,
+  ],
+  [
+    'xml: entities decoded twice',
+    xmlTarget((text) => readXml(text.replaceAll('&amp;', '&'))),
     /AssertionError/,
   ],
   [

@@ -34,13 +34,15 @@ export interface CloudLab extends AsyncDisposable {
   /** PEM of its certificate. */
   readonly certificate: string;
   readonly url: string;
-  /** Plain http with a PROXY header, for an exposed service. */
+  /** S3 and the exchange at `/v1/token`: http with a PROXY header, for an exposed service. */
   readonly s3Port: number;
   /** Never leaves the cloud. Secrets of sessions follow from it. */
   readonly originSecret: string;
   /** Claims of the accepted tokens. */
   readonly accepted: JWTPayload[];
   readonly asked: string[];
+  /** Credentials of AWS. */
+  readonly issued: { readonly secretAccessKey: string }[];
   misbehaviour: Misbehaviour | undefined;
   /** Seconds until new credentials expire. */
   lifeS: number;
@@ -91,12 +93,14 @@ export async function startCloud({
     await verify(form.get('WebIdentityToken') ?? '', 'sts.amazonaws.com');
     const id =
       `ASIA${Array.from({ length: 16 }, () => randomInt(36).toString(36)).join('')}`.toUpperCase();
+    const secretAccessKey = derive('secret', id);
+    lab.issued.push({ secretAccessKey });
     return [
       '<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">',
       '<AssumeRoleWithWebIdentityResult><Audience>sts.amazonaws.com</Audience>',
       `<AssumedRoleUser><Arn>${ROLE}</Arn></AssumedRoleUser><Credentials>`,
       `<AccessKeyId>${id}</AccessKeyId>`,
-      `<SecretAccessKey>${derive('secret', id)}</SecretAccessKey>`,
+      `<SecretAccessKey>${secretAccessKey}</SecretAccessKey>`,
       `<SessionToken>${derive('session', id)}</SessionToken>`,
       `<Expiration>${expiry().toISOString().replace(/\.\d+/, '')}</Expiration></Credentials>`,
       '</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>',
@@ -131,7 +135,7 @@ export async function startCloud({
     return assumeRole(form);
   };
 
-  const sts = createServer({ key, cert }, (request, response) => {
+  const serveSts = (request: IncomingMessage, response: ServerResponse): void => {
     lab.asked.push(request.url ?? '');
     const { misbehaviour } = lab;
     if (misbehaviour) {
@@ -156,8 +160,13 @@ export async function startCloud({
           );
       },
     );
-  });
+  };
+  const sts = createServer({ key, cert }, serveSts);
   const s3 = createHttp((request, response) => {
+    if (request.url === '/v1/token') {
+      serveSts(request, response);
+      return;
+    }
     const signed = readSigned(request);
     const isTheirs =
       signed !== undefined &&
@@ -184,7 +193,7 @@ export async function startCloud({
   const s3Port = await listenOnLoopback(front);
   const lab: CloudLab = {
     ...{ certificate: cert, url: `https://127.0.0.1:${port}`, s3Port, originSecret },
-    ...{ accepted: [], asked: [], misbehaviour: undefined, lifeS: 3600 },
+    ...{ accepted: [], asked: [], issued: [], misbehaviour: undefined, lifeS: 3600 },
     [Symbol.asyncDispose]: async () => {
       for (const server of [sts, s3]) server.closeAllConnections();
       for (const server of [sts, front]) await new Promise((resolve) => server.close(resolve));

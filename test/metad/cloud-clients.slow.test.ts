@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
+import { GOOGLE_STS } from '#shared/contract/cloud-credentials.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import {
   type ContentServer,
   startContentServer,
 } from '../../noded/net/metad-link/content-server.ts';
-import { debianTree } from '../lab/cached-tree.ts';
+import { awsCliTree } from '../e2e/support/aws-cli-package.ts';
 import { ACCOUNT, BUCKET, type CloudLab, PROVIDER, ROLE, startCloud } from '../lab/cloud-lab.ts';
 import { type IdentityLab, openIdentityLab } from '../lab/identity-lab.ts';
 import { instanceRecord } from '../noded/support/records.ts';
@@ -22,7 +24,6 @@ import { exampleView } from './support/view-fixture.ts';
  * an S3 verifies their signatures.
  */
 
-const LEFT_OUT = ['man', 'doc', 'locale'].map((name) => `/usr/share/${name}/*`);
 const JS_CLOUDS = join(import.meta.dirname, 'support/js-clouds.ts');
 /** Region without a service of Amazon, so that no client reaches one. */
 const REGION = 'zz-test-1';
@@ -44,7 +45,7 @@ let revision = 1;
 
 before(
   async () => {
-    aws = await debianTree('aws-cli', ['awscli'], LEFT_OUT);
+    aws = await awsCliTree();
     clients = await foreignClients();
     signer = await openIdentityLab(systemClock, [record]);
     const keys = (): Promise<string> => signer.published('.well-known/jwks.json');
@@ -178,6 +179,24 @@ test("Google's client finds an access token, the account and an identity token",
   assert.match(token ?? '', /^ya29\./);
   assert.equal(email, ACCOUNT);
   assert.match(identity ?? '', /^eyJ/);
+});
+
+test("Google's client exchanges a token itself, with the file of the how-to page", async () => {
+  await serve();
+  const page = await readFile('docs/howto/cloud-credentials.md', 'utf8');
+  const [, file = ''] = /```json\n(\{\n {2}"type": "external_account"[^`]*)```/.exec(page) ?? [];
+  const path = join(lab.directory, 'external-account.json');
+  await writeFile(
+    path,
+    file
+      .replaceAll('AUDIENCE', PROVIDER)
+      .replace(GOOGLE_STS, `http://169.254.169.254:${S3_PORT}/v1/token`),
+  );
+  const output = await guest.run(
+    ...['env', `GOOGLE_APPLICATION_CREDENTIALS=${path}`, 'GOOGLE_CLOUD_PROJECT=project'],
+    ...[process.execPath, JS_CLOUDS, 'google-file'],
+  );
+  assert.match(output, /^\{"token":"federated\.[0-9a-f]+"\}$/);
 });
 
 test("Google's paths need the header, and list both names of the account", async () => {

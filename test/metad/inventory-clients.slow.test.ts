@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { debianTree } from '../lab/cached-tree.ts';
+import { ROLE } from '../lab/cloud-lab.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
 import { GuestTree } from './support/guest-tree.ts';
@@ -13,7 +14,11 @@ import { exampleView } from './support/view-fixture.ts';
 const PACKAGES = ['facter', 'ohai', 'python3-boto'];
 const LEFT_OUT = ['man', 'doc', 'locale'].map((name) => `/usr/share/${name}/*`);
 const USER_DATA = '#!/bin/sh\necho hello\n';
-const view = exampleView({ userData: Buffer.from(USER_DATA).toString('base64') });
+/** Without a node daemon there are no credentials of the role. */
+const view = exampleView({
+  userData: Buffer.from(USER_DATA).toString('base64'),
+  identity: { aws: { role: ROLE } },
+});
 const MACS = view.nics.map(({ mac }) => mac).sort();
 const BOTO = `
 import json

@@ -11,6 +11,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { planBaseRules, planTapRules } from '../../noded/net/channel/nft-rules.ts';
 import { applyNftCommands } from '../../noded/net/channel/nft.ts';
 import { startContentServer } from '../../noded/net/metad-link/content-server.ts';
+import { ROLE } from '../lab/cloud-lab.ts';
 import { openIdentityLab } from '../lab/identity-lab.ts';
 import { ChannelLab } from '../metad/support/channel-lab.ts';
 import type { Guest } from '../metad/support/channel-lab.ts';
@@ -77,7 +78,9 @@ export class FairnessLab implements AsyncDisposable {
     const uuidOf = (index: number): string => `00000000-1f3d-49e9-b2b7-00000000000${index}`;
     const records = [0, 1].map((index) => instanceRecord({}, { uuid: uuidOf(index) }));
     const signer = stack.use(await openIdentityLab(systemClock, records));
-    await signer.configure({ policy: 'yes' });
+    // Its failures are answers too.
+    const sts = 'https://127.0.0.1:1/';
+    await signer.configure({ policy: 'yes', aws: { sts, role: ROLE } });
     const server = await startContentServer({
       socketPath: lab.contentSocket,
       gid: 65_534,
@@ -88,7 +91,10 @@ export class FairnessLab implements AsyncDisposable {
           Promise.resolve({ stream: Readable.from(endless()), sizeBytes: null }),
         findBootTree: async () => undefined,
         openMirror: async () => Promise.resolve(undefined),
-        issueToken: (uuid, query) => signer.identities.issue(uuid, query),
+        issueToken: (uuid, query, cloud) =>
+          cloud === null
+            ? signer.identities.issue(uuid, query)
+            : signer.credentials.issue(uuid, cloud),
         findService: async () => Promise.resolve(undefined),
       },
       logger: silentLogger,
@@ -108,7 +114,7 @@ export class FairnessLab implements AsyncDisposable {
       const view = make({
         name: `guest${index}.example.com`,
         uuid: uuidOf(index),
-        identity: {},
+        identity: { aws: { role: ROLE } },
         nics: [],
         channel,
         userData: Buffer.alloc(512 * 1024, 'user-data ').toString('base64'),

@@ -138,6 +138,7 @@ export const FLOODS: Readonly<Record<string, Attacker>> = {
   churn: pour(get(`${PATH}/read?wait=60`).repeat(17)),
   images: pour(get(`${PATH}/os/image`), false),
   'identity-tokens': askForTokens,
+  credentials: pour(get('/latest/meta-data/iam/security-credentials/web').repeat(16)),
   packages: pour(get(`${PATH}/os/package`).repeat(16), false),
   heads: pour(`HEAD ${PATH}/os/image HTTP/1.1\r\n${HOST}\r\n`.repeat(16)),
   events: pour(post(`${PATH}/install/events`, `[${'{},'.repeat(87_000)}{}]`)),

@@ -7,6 +7,7 @@ import { median, residentBytes, spreadOf } from '../support/measurement.ts';
 import type { Report } from '../support/measurement.ts';
 import { startPeers } from '../support/peer-servers.ts';
 import type { Peer } from '../support/peer-servers.ts';
+import { measureTokenRequests } from '../support/token-requests.ts';
 import { measureViewUpdate } from '../support/view-update.ts';
 
 /** Ganeti's daemon serves this path too. */
@@ -36,13 +37,14 @@ type Round = ReadonlyMap<Peer, Sample>;
 
 /**
  * Compares the bundled metad with other servers for the same bytes. Then measures its memory, its
- * modules with many instances, and their delay for a new view.
+ * modules with many instances, their delay for a new view, and requests for tokens.
  */
 export async function measure(report: Report): Promise<void> {
   await measureThroughput(report);
   await measureIdleMemory(report);
   await measureManyInstances(report);
   await measureViewUpdate(report);
+  await measureTokenRequests(report);
 }
 
 async function measureThroughput(report: Report): Promise<void> {

@@ -12,6 +12,7 @@ import { peerFramesTarget } from './peer-frames.ts';
 import { rapiTarget } from './rapi.ts';
 import { tarTarget } from './tar.ts';
 import { templatesTarget } from './templates.ts';
+import { xmlTarget } from './xml.ts';
 
 /** All parsers of foreign bytes, fast ones first. */
 export const targets: readonly Target[] = [
@@ -19,6 +20,7 @@ export const targets: readonly Target[] = [
   imageHeaderTarget(),
   luxiTarget(),
   configIniTarget(),
+  xmlTarget(),
   agentEventsTarget(),
   lifecycleTarget(),
   rapiTarget(),
