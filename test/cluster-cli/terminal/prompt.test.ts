@@ -29,8 +29,9 @@ for (const [what, typed, expected] of [
   ['has at most 4096 characters', [`${'x'.repeat(5000)}\r`], 'x'.repeat(4096)],
 ] as const) {
   test(`hidden input ${what}, and is not shown`, async () => {
-    const { context, modes, shown } = lab(typed);
+    const { context, modes, stdin, shown } = lab(typed);
     assert.equal(await promptHidden(context, 'Password: '), expected);
+    assert.equal(stdin.listenerCount('data'), 0, 'it leaves later input to others');
     assert.equal(shown(), 'Password: \n');
     assert.deepEqual(modes, [true, false], 'the terminal is as before');
   });

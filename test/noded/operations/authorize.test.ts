@@ -197,3 +197,25 @@ test('a bound user keeps the limits that an unbound user has raised', async () =
   await change(500);
   await assert.rejects(change(501), { code: 'NOT_ALLOWED' });
 });
+
+test('every operation that takes resources is charged to the quota of the user who asks', async () => {
+  const charged: unknown[] = [];
+  const charging = createAuthorize(
+    { findByName: (name) => Promise.resolve(instanceRecord({ name })) },
+    (job, { name }, { user }) => {
+      charged.push([job, name, user]);
+      return Promise.resolve();
+    },
+  );
+  const submitter = { user: 'alice', scope: bound };
+  for (const [job, asked] of [
+    { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new' },
+    { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web', beparams: { vcpus: 2 } },
+    { opcode: 'INSTANCE_SHUTDOWN', name: 'a-web' },
+  ].entries())
+    await charging(opcode.parse(asked), submitter, job);
+  assert.deepEqual(charged, [
+    [0, 'a-new', 'alice'],
+    [1, 'a-web', 'alice'],
+  ]);
+});

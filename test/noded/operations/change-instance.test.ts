@@ -183,3 +183,20 @@ test('a running instance warns of lost secrets only when it is stopped', async (
   assert.match(stopped.lines.join('\n'), /never stored/);
   assert.doesNotMatch(runs.lines.join('\n'), /never stored/);
 });
+
+test('ports are corrected by QEMU only before a change of parts', async () => {
+  const [first = assert.fail()] = web1.disks;
+  const stored = { ...web1, disks: [{ ...first, port: 0 }] };
+  const asked: string[] = [];
+  const plugged = async () => {
+    asked.push('plugged');
+    return new Set([first.uuid]);
+  };
+  const world: World = {
+    runner: { isRunning: () => true, running: () => ({ machine: { plugged } }) },
+  };
+  await modify({ metadata: { role: 'db' } }, world, stored).ended;
+  assert.deepEqual(asked, []);
+  await modify({ nics: [{ action: 'add', nic: { mode: 'user' } }] }, world, stored).ended;
+  assert.ok(asked.length > 0);
+});

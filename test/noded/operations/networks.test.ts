@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MAX_NETWORKS, MAX_RESERVED, type NetworkRecord } from '#shared/contract/network.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { JobContext, JobHandler } from '../../../noded/jobs/job-handler.ts';
 import {
   addNetworkHandler,
@@ -35,12 +36,14 @@ interface World {
   readonly taken?: readonly string[];
   readonly instances?: readonly InstanceRecord[];
   readonly defaultNet?: string;
+  /** Errors of the host and, after it, of the store. */
+  readonly failures?: { readonly settle: Error; readonly update?: Error };
 }
 
 /** Runs an operation, and returns the network after it. */
-async function run(input: OpcodeInput, world: World = {}) {
-  let record: NetworkRecord = { ...LAN, ...world.network };
+async function run(input: OpcodeInput, world: World = {}, commits: string[] = []) {
   const calls: string[] = [];
+  let record: NetworkRecord = { ...LAN, ...world.network };
   const others = Array.from({ length: world.others ?? 0 }, (_, n) => ({ ...LAN, name: `net${n}` }));
   const dependencies = {
     nodeName: 'node1',
@@ -48,7 +51,11 @@ async function run(input: OpcodeInput, world: World = {}) {
     instances: { list: async () => world.instances ?? [] },
     nat: {
       check: async () => void calls.push('check'),
-      settle: async () => void calls.push('settle'),
+      settle: async () => {
+        calls.push('settle');
+        if (world.failures !== undefined) throw world.failures.settle;
+      },
+      follow: async () => void calls.push('follow'),
     },
     clusters: {
       load: async () => ({ launchDefaults: { net: world.defaultNet } }),
@@ -66,7 +73,10 @@ async function run(input: OpcodeInput, world: World = {}) {
         _: string,
         change: (former: NetworkRecord) => NetworkRecord | Promise<NetworkRecord>,
       ) => {
+        const isAgain = calls.includes('settle');
+        if (isAgain && world.failures?.update !== undefined) throw world.failures.update;
         record = await change(record);
+        commits.push(Object.keys(record.connections).join());
       },
       removeNetwork: async (name: string, refuse: () => Promise<void>) => {
         await refuse();
@@ -253,3 +263,20 @@ for (const [what, input, world, code, message] of [
     await assert.rejects(run(input, world as World), { code, message });
   });
 }
+
+const settle = new AppError('HOST_PREREQUISITE', 'dnsmasq is missing');
+
+test('a connection that fails on this node is reverted, and those of other jobs stay', async () => {
+  const commits: string[] = [];
+  const world = { network: { connections: { node2: NAT } }, failures: { settle } };
+  await assert.rejects(run(connect({ nodes: ['node1'] }), world, commits), settle);
+  assert.deepEqual(commits, ['node2,node1', 'node2']);
+});
+
+test('a connection that fails and cannot be reverted names both failures', async () => {
+  const failures = { settle, update: new AppError('STORE_UNAVAILABLE', 'no answer') };
+  await assert.rejects(run(connect({ nodes: ['node1'] }), { failures }), {
+    ...{ code: 'NETWORK_SETUP', message: "network 'lan' stays connected: no answer" },
+    hint: /dnsmasq is missing/,
+  });
+});

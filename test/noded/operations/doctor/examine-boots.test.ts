@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { examineBoots } from '../../../../noded/operations/doctor/examine-boots.ts';
+import { checkBoots, examineBoots } from '../../../../noded/operations/doctor/examine-boots.ts';
 
 test('a guest that boots by what it was given before is named, and one that is as set is not', () => {
   const well = { instance: 'web1', bootEnv: { name: 'live', failure: null, lost: [] } };
@@ -15,4 +15,15 @@ test('a guest that boots by what it was given before is named, and one that is a
     assert.match(message, /: web2 \(live\)$/);
     assert.match(hint ?? '', /gnt-instance info web2/);
   }
+});
+
+test('the doctor looks at running guests that boot from their channel', async () => {
+  const machines = ['web1', 'web2'].map((instanceName) => ({
+    ...{ instanceName, machine: { uuid: instanceName } },
+  }));
+  const state = (uuid: string) =>
+    uuid === 'web1' ? null : { name: 'live', failure: null, lost: [{ path: 'x', secrets: [] }] };
+  const facts = { guests: { keeper: { list: () => machines }, bootViews: { state } } };
+  const finding = await checkBoots(facts as unknown as Parameters<typeof checkBoots>[0]);
+  assert.match(JSON.stringify(finding), /boot files: web2 \(live\)/);
 });
