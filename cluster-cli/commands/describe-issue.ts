@@ -82,15 +82,24 @@ export function describeIssue(issue: Issue, input: unknown): string {
 
 /** Returns the option, and the keys below it that may be shown. */
 function namePath(path: readonly PropertyKey[]): readonly string[] {
-  const [field = '', ...rest] = path.map(String);
-  const option =
-    ownValue(OPTIONS, field) ??
-    `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const [field = '', ...rest] = withIdentityOption(path.map(String));
+  const option = ownValue(OPTIONS, field) ?? `--${inKebabCase(field)}`;
   const named = KEYS_WITHHELD.has(field) ? [] : rest;
   const below = named
     .filter((key) => !OF_CHANGES.has(key))
     .map((key) => ownValue(OPTIONS, key) ?? key);
   return [option, ...below];
+}
+
+/** Each setting of identities has its own option, such as `--identity-aws`. */
+function withIdentityOption(path: readonly string[]): readonly string[] {
+  const [field, key = 'policy', ...rest] = path;
+  if (field !== 'identity') return path;
+  return [key === 'policy' ? field : `identity-${inKebabCase(key)}`, ...rest];
+}
+
+function inKebabCase(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /** Returns the same as `describeIssue`, without the value. */

@@ -54,9 +54,13 @@ function parse(
   if (isUnset(option.name, text, context)) return null;
   const pairs = parseKeyValues(option.name, text);
   const prefix = `${option.role}:`;
-  const known = Object.keys(option.keys).filter((key) => !key.startsWith(prefix));
   const ofProfiles = pairs.map(({ key }) => key).filter((key) => key.startsWith(prefix));
-  const read = readKnown(option.name, pairs, [...known, ...ofProfiles], context.values);
+  const read = readKnown(
+    option.name,
+    pairs,
+    [...Object.keys(option.keys), ...ofProfiles],
+    context.values,
+  );
   const given = [...read].flatMap(([key, value]) =>
     value === null ? [] : [[key, value] as const],
   );

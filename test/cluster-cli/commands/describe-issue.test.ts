@@ -13,6 +13,22 @@ test('a parameter that is called as a member of every object is named as it is c
   assert.match(describeIssue(issue, input), /^--os-parameters constructor: /);
 });
 
+test('a setting of identities is named by its own option', () => {
+  const described = (identity: object): string => {
+    const input = { opcode: 'CLUSTER_SET_PARAMS', identity };
+    const [issue] = opcode.safeParse(input).error?.issues ?? [];
+    assert.ok(issue);
+    return describeIssue(issue, input);
+  };
+  assert.match(described({ policy: 'x' }), /^--identity: /);
+  assert.match(described({ trustDomain: 'A' }), /^--identity-trust-domain: /);
+  const roles = { web: 'admin' };
+  assert.match(
+    described({ aws: { sts: 'https://sts.example.com', roles } }),
+    /^--identity-aws roles web: 'admin': not the ARN of a role/,
+  );
+});
+
 test('text that is refused wherever it stands is named by its option, the value not at all', () => {
   const described = (input: object): string => {
     const unusable = findUnusable({ ...shutdown, ...input });

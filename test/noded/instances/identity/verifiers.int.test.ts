@@ -82,7 +82,7 @@ for (const alg of ['ES256', 'RS256'] as const) {
     const key = bundle.keys.find((each) => each.kid === kid);
     assert.equal(key?.use, 'jwt-svid');
     const { payload } = await jwtVerify(token, await importJWK(key, alg), { audience: AUDIENCE });
-    // 3.1: the subject is the SPIFFE ID, whose path has no empty, `.` or `..` segment (SPIFFE-ID, 2.2).
+    // 3.1: the subject is a SPIFFE ID, whose path has no empty or dotted segment (SPIFFE-ID, 2.2).
     assert.match(
       payload.sub ?? '',
       /^spiffe:\/\/td\.example\.com(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)+$/,
