@@ -167,7 +167,10 @@ module.exports = {
       name: 'the-page-imports-the-client-and-schemas',
       severity: 'error',
       from: { path: '^web/' },
-      to: { path: `^(${programs.join('|')}|scripts|shared)/`, pathNot: '^shared/(contract|units|json)/' },
+      to: {
+        path: `^(${programs.join('|')}|scripts|shared)/`,
+        pathNot: '^shared/(contract|units|json)/',
+      },
     },
     {
       name: 'programs-do-not-import-the-page',

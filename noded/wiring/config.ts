@@ -19,13 +19,19 @@ import {
   type RapiOptions,
   type RapiSettings,
 } from '../api/rapi/rapi-settings.ts';
+import {
+  parseWebOptions,
+  type WebListenOptions,
+  type WebSettings,
+} from '../api/web/web-settings.ts';
 
 /**
  * Names of unix sockets have at most 107 bytes (unix(7)); our longest one below the root has 62.
  */
 const MAX_ROOT_BYTES = 44;
 
-export interface NodedOptions extends RapiOptions, IdentityListenOptions, DataOptions {
+export interface NodedOptions
+  extends RapiOptions, IdentityListenOptions, WebListenOptions, DataOptions {
   readonly node?: string | undefined;
   readonly osSearchPath?: string | undefined;
   readonly logLevel: string;
@@ -63,6 +69,8 @@ export interface NodedConfig {
   readonly dataAddress: ListenAddress | null;
   /** Null if the remote API is off. */
   readonly rapi: RapiSettings | null;
+  /** Null if the web page is not served permanently. */
+  readonly web: WebSettings | null;
   /** Null if the public identity keys are not served. */
   readonly identity: IdentityListenSettings | null;
 }
@@ -114,6 +122,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     userNicsReachHost: options.userNicsReachHost === true,
     dataAddress: parseDataOptions(options),
     rapi: parseRapiOptions(options, paths),
+    web: parseWebOptions(options, paths),
     identity: parseIdentityOptions(options, paths),
   };
 }

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { DEFAULT_FIRST_MACHINE_UID } from '../host/machine-users.ts';
 import { addDataOptions } from '../cluster/peers/data-settings.ts';
 import { addIdentityOptions } from '../api/identity/identity-settings.ts';
+import { addWebOptions } from '../api/web/web-settings.ts';
 import { addRapiOptions } from '../api/rapi/rapi-settings.ts';
 
 /** Creates the option parser of gnt-noded. `parseConfig` checks the values. */
@@ -51,6 +52,7 @@ export function createNodedProgram(version: string): Command {
     );
   addDataOptions(program);
   addRapiOptions(program);
+  addWebOptions(program);
   addIdentityOptions(program);
   return program;
 }

@@ -54,6 +54,9 @@ import type { NodeLinks } from '../cluster/peers/node-links.ts';
 import { startIdentityServer } from '../api/identity/identity-server.ts';
 import { planPublished } from '../instances/identity/published.ts';
 import { createRapiRoutes, startRapi } from '../api/rapi/rapi-server.ts';
+import { LoginLimit } from '../api/rapi/login-limit.ts';
+import { startWeb } from '../api/web/start-web.ts';
+import { createUserHandlers } from '../api/web/user-handlers.ts';
 import { type LoopbackParts, openLoopback } from '../api/web/open-loopback.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
@@ -98,10 +101,12 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
       ? { forPeers: alone, served: alone }
       : serveCluster(parts, { sources, own: alone, peers, undo });
   const forwarding = peers && { peers, instances, owns };
+  // Passwords of the users file can be guessed on both interfaces.
+  const limit = new LoginLimit(clock);
   if (config.rapi !== null) {
     const onAnswered = metrics.rapiAnswered;
     const routes = createRapiRoutes({ ...served, disksDir: paths.disksDir });
-    undo.use(await startRapi(config.rapi, { routes, nodeName, logger, clock, onAnswered }));
+    undo.use(await startRapi(config.rapi, { routes, nodeName, logger, limit, onAnswered }));
   }
   if (config.identity !== null) {
     const load = async (): Promise<Readonly<Record<string, string>>> => {
@@ -113,9 +118,11 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   // The node is ready when its own socket answers: start this last.
   const all = { handlers: createApiRoutes(served), forwarding, logger };
   const web = (): LoopbackParts => ({
-    ...{ ...all, nodeName, version: parts.version, clock, instances },
+    ...{ forwarding, logger, nodeName, version: parts.version, clock, instances },
+    handlers: createUserHandlers(all.handlers, served),
     socketPath: paths.nodedSocket,
   });
+  if (config.web !== null) undo.use(await startWeb(config.web, { ...web(), limit }));
   const api = await startApiServer(paths.nodedSocket, all);
   undo.defer(() => api.close());
   // A start that fails must not have accepted requests of other nodes.

@@ -6,6 +6,16 @@ import type {
   MediaBody,
   ParameterNames,
 } from '#shared/contract/endpoints.ts';
+import type { Scope } from '#shared/contract/submitter.ts';
+
+/** A user of another interface than the node's own socket. */
+export interface RemoteUser {
+  readonly name: string;
+  /** `write` includes reading. */
+  readonly role: 'read' | 'write';
+  /** Instances that the user is bound to; null: all, and the cluster. */
+  readonly scope: Scope | null;
+}
 
 export interface Asked<Key extends string, E extends Endpoint> {
   readonly params: Readonly<Record<ParameterNames<Key>, string>>;
@@ -19,6 +29,8 @@ export interface Asked<Key extends string, E extends Endpoint> {
     : undefined;
   /** The requesting node; undefined for clients of the node's own socket. */
   readonly from?: string | undefined;
+  /** The user of a session; undefined for root and other nodes. */
+  readonly user?: RemoteUser | undefined;
   /** The header Last-Event-ID: a reader of server-sent events returns. */
   readonly lastEventId?: string | undefined;
   /** Aborted when the client disconnects or has its answer. */

@@ -43,12 +43,8 @@ export function instanceRoutes(
   const { overview, keeper, instances, disks, osRegistry, clusters, hookChecker, logDir } =
     dependencies;
   return {
-    'GET /v1/instances': async ({ query }) =>
-      query.lines === '1'
-        ? new Reply(200, await streamBegun(overview.instanceSlices(), encodeLines), {
-            type: 'application/x-ndjson',
-          })
-        : new Reply(200, await streamBegun(overview.instanceSlices(), encodeArray)),
+    'GET /v1/instances': ({ query }) =>
+      answerInstances(overview.instanceSlices(), query.lines === '1'),
     'GET /v1/instance-summaries': async ({ query }) =>
       Readable.from(encodeSummaries(await overview.summaries(), query.fields)),
     'GET /v1/own-instances': () => streamBegun(overview.instanceSlices(), encodeLines),
@@ -128,6 +124,16 @@ export function instanceRoutes(
   };
 }
 
+/** Streams instances as one JSON array, or one per line. */
+export async function answerInstances(
+  slices: AsyncIterable<readonly InstanceInfo[]>,
+  asLines: boolean,
+): Promise<Reply> {
+  if (!asLines) return new Reply(200, await streamBegun(slices, encodeArray));
+  const type = 'application/x-ndjson';
+  return new Reply(200, await streamBegun(slices, encodeLines), { type });
+}
+
 /**
  * Instances written at a time: about 0.5 ms of work. Other requests wait for one such slice at each
  * of their own store accesses.
@@ -138,7 +144,7 @@ const AT_ONCE = 64;
  * Encodes summaries without the schema. Records and reports of nodes were checked on arrival, and
  * summaries have only the schema's fields.
  */
-async function* encodeSummaries(
+export async function* encodeSummaries(
   all: Iterable<InstanceSummary>,
   fields: readonly InstanceSummaryField[] | undefined,
 ): AsyncGenerator<string> {

@@ -55,7 +55,7 @@ async function* encodeLines(
 }
 
 /** @throws AppError JOB_NOT_FOUND */
-function parseJobId(text: string): number {
+export function parseJobId(text: string): number {
   if (!/^[1-9]\d{0,9}$/.test(text)) {
     throw new AppError('JOB_NOT_FOUND', `'${text}' is not a job id`, {
       hint: 'List the jobs: gnt-job list',

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { BUILD_HEADER, buildId } from '#shared/build/build-id.ts';
 import { isUpgrade, listEndpoints, type ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { ownValue } from '#shared/json/own-value.ts';
-import { type ApiHandlers, type Asked, Reply } from './handlers.ts';
+import { type ApiHandlers, type Asked, type RemoteUser, Reply } from './handlers.ts';
 import { notForPeers, parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
 import { untilGone } from './until-gone.ts';
@@ -55,6 +55,7 @@ async function readRequest(
     params: rest === undefined ? params : { ...params, [rest]: ownValue(params, rest) ?? '' },
     query: query && parseInput(query, { ...context.query }),
     body: (await readRequestBody(context, request)) as never,
+    user: context.state['user'] as RemoteUser | undefined,
     lastEventId: context.get('last-event-id') || undefined,
     signal: untilGone(context.res),
   };

@@ -96,10 +96,15 @@ function listRoutes(
   ];
 }
 
-async function listBootEnvs(
-  { clusters, index }: RapiBootDependencies,
+type BootLists = Pick<RapiBootDependencies, 'clusters' | 'index'>;
+
+/** Lists boot environments for a user. A bound user sees neither sources nor documents. */
+export async function listBootEnvs(
+  { clusters, index }: BootLists,
   { scope }: RapiUser,
-): Promise<readonly (Omit<BootEnvInfo, 'document'> & { document: unknown })[]> {
+): Promise<
+  readonly (Omit<BootEnvInfo, 'document'> & Record<'document', BootEnvInfo['document'] | null>)[]
+> {
   const seen = (await index.list()).filter((each) => isWithin(scope, each));
   const bootEnvs = await clusters.listBootEnvs();
   return bootEnvs.map((bootEnv) => {
@@ -108,8 +113,9 @@ async function listBootEnvs(
   });
 }
 
-async function listProfiles(
-  { clusters, index }: RapiBootDependencies,
+/** Lists profiles for a user. A bound user sees no values. */
+export async function listProfiles(
+  { clusters, index }: BootLists,
   { scope }: RapiUser,
 ): Promise<readonly ProfileInfo[]> {
   const seen = (await index.list()).filter((each) => isWithin(scope, each));

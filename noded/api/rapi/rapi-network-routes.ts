@@ -77,14 +77,14 @@ export function networkRoutes(dependencies: RapiNetworkDependencies): readonly R
   const { submit } = dependencies;
   const find = async ({ user, params }: RapiRequest): Promise<NetworkInfo> => {
     const name = params['name'] ?? '';
-    const found = (await listSeen(dependencies, user)).find((one) => one.name === name);
+    const found = (await listNetworks(dependencies, user)).find((one) => one.name === name);
     if (found === undefined) throw new RapiFailure(404, `there is no network '${name}'`);
     return found;
   };
   const of = ({ params }: RapiRequest): string => params['name'] ?? '';
   return [
     readRoute('/2/networks', async ({ user, query }) => {
-      const all = await listSeen(dependencies, user);
+      const all = await listNetworks(dependencies, user);
       if (isSet(query, 'bulk')) return all.map((one) => pickFields(networkFields, one));
       return all.map(({ name }) => ({ name, uri: `/2/networks/${name}` }));
     }),
@@ -137,8 +137,9 @@ export function networkRoutes(dependencies: RapiNetworkDependencies): readonly R
   ];
 }
 
-async function listSeen(
-  dependencies: RapiNetworkDependencies,
+/** Lists networks for a user. A bound user sees the addresses of the user's instances only. */
+export async function listNetworks(
+  dependencies: Pick<RapiNetworkDependencies, 'clusters' | 'index'>,
   { scope }: RapiUser,
 ): Promise<readonly NetworkInfo[]> {
   const [networks, records] = await Promise.all([

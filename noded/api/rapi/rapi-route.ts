@@ -10,6 +10,7 @@ import type { JobService } from '../../jobs/job-service.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import { confineNics } from './confine-nics.ts';
 import { confineOpcode } from './confine-opcode.ts';
+import { refuseLocal } from './refuse-local.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { Role } from './user-options.ts';
 import type { RapiUser } from './users-file.ts';
@@ -104,6 +105,7 @@ export function createSubmit(
   return async (asked, { name, scope }, options) => {
     const { remoteFolders = [], remoteHosts = [] } = await clusters.load();
     const confined = confineOpcode(asked, { folders: remoteFolders, hosts: remoteHosts });
+    refuseLocal(confined, scope);
     const bounded = scope === null ? confined : confineNics(confined);
     return jobs.submit(bounded, { ...options, submitter: { user: name, scope } });
   };

@@ -1,7 +1,6 @@
 import { createServer } from 'node:https';
 import Router from '@koa/router';
 import Koa, { type Next, type ParameterizedContext } from 'koa';
-import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Overview } from '../../cluster/membership/overview.ts';
 import type { JobService } from '../../jobs/job-service.ts';
@@ -11,7 +10,7 @@ import { clusterRoutes, type RapiClusterDependencies } from './rapi-cluster-rout
 import { instanceRoutes } from './rapi-instance-routes.ts';
 import { jobRoutes } from './rapi-job-routes.ts';
 import { listen, type Listening } from './listen.ts';
-import { LoginLimit } from './login-limit.ts';
+import type { LoginLimit } from './login-limit.ts';
 import { networkRoutes, type RapiNetworkDependencies } from './rapi-network-routes.ts';
 import { nodeRoutes, type RapiNodeDependencies } from './rapi-node-routes.ts';
 import { queryRoutes } from './query-routes.ts';
@@ -61,7 +60,8 @@ export interface RapiServing {
   /** The name in a new certificate. */
   readonly nodeName: string;
   readonly logger: Logger;
-  readonly clock: Clock;
+  /** Shared by all interfaces with the same users. */
+  readonly limit: LoginLimit;
   /** Counts the answer in the metrics. */
   readonly onAnswered: (method: string, status: number) => void;
 }
@@ -73,7 +73,7 @@ export interface RapiServing {
  */
 export async function startRapi(
   settings: RapiSettings,
-  { routes, nodeName, logger, clock, onAnswered }: RapiServing,
+  { routes, nodeName, logger, limit, onAnswered }: RapiServing,
 ): Promise<Listening> {
   const users = new UsersFile(settings.usersFile, logger);
   await users.refresh();
@@ -85,7 +85,7 @@ export async function startRapi(
   const app = new Koa<RapiState>();
   app.silent = true;
   app.use(answerFailures(logger, onAnswered));
-  app.use(authenticate(users, new LoginLimit(clock), logger));
+  app.use(authenticate(users, limit, logger));
   const router = new Router<RapiState>({ sensitive: true, strict: true });
   addRapiRoutes(router, routes);
   app.use(router.routes());

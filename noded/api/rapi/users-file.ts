@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -72,6 +73,12 @@ export class UsersFile {
     const given = createHash('md5').update(`${name}:${REALM}:${password}`).digest();
     const isRight = timingSafeEqual(given, user?.digest ?? NOBODY);
     return isRight ? user : undefined;
+  }
+
+  /** Returns whether the user still has the same password and options. */
+  async isCurrent(user: RapiUser): Promise<boolean> {
+    await this.refresh();
+    return isDeepStrictEqual(this.#users.get(user.name), user);
   }
 
   async refresh(): Promise<void> {

@@ -15,6 +15,9 @@ export interface VisibleSources {
   readonly jobs: Pick<JobService, 'get' | 'list'>;
 }
 
+/** The part of a job that tells who may see it. */
+type JobFacts = Pick<JobRecord, 'id' | 'receivedAtMs' | 'instance' | 'submitter'>;
+
 /**
  * Shows the records that a user may see. For a user bound to instances, other instances and their
  * jobs do not exist.
@@ -22,10 +25,10 @@ export interface VisibleSources {
 export function createVisible({ overview, index, jobs }: VisibleSources) {
   const listFor = async ({ scope }: RapiUser): Promise<readonly IndexedInstance[]> =>
     (await index.list()).filter((each) => isWithin(scope, each));
-  const filterJobs = async (
+  const filterJobs = async <Job extends JobFacts>(
     user: RapiUser,
-    all: readonly JobRecord[],
-  ): Promise<readonly JobRecord[]> => {
+    all: readonly Job[],
+  ): Promise<readonly Job[]> => {
     if (user.scope === null) return all;
     const named = new Map((await listFor(user)).map((each) => [each.name, each]));
     const own = nameSubmitter({ user: user.name });
@@ -57,6 +60,7 @@ export function createVisible({ overview, index, jobs }: VisibleSources) {
     /** Returns the orphans; none for a user bound to instances. */
     orphans: async ({ scope }: RapiUser): Promise<readonly ListedOrphan[]> =>
       scope === null ? overview.orphans() : [],
+    filterJobs,
     jobs: async (user: RapiUser): Promise<readonly JobRecord[]> =>
       filterJobs(user, await jobs.list()),
     /** @throws AppError JOB_NOT_FOUND */
@@ -78,7 +82,7 @@ export type Visible = ReturnType<typeof createVisible>;
  */
 function isAbout(
   { namedAfterJob, createdAtMs }: IndexedInstance,
-  { id, receivedAtMs }: JobRecord,
+  { id, receivedAtMs }: JobFacts,
 ): boolean {
   return namedAfterJob === undefined ? receivedAtMs >= createdAtMs : id > namedAfterJob;
 }

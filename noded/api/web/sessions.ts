@@ -92,6 +92,13 @@ export class Sessions {
     kept?.controller.abort(new AppError('LOGIN_REQUIRED', 'the session has ended'));
   }
 
+  /** Ends expired sessions, and those whose user has lost rights. */
+  async endUnless(isCurrent: (session: Session) => Promise<boolean>): Promise<void> {
+    this.endExpired();
+    for (const session of [...this.#sessions.values()])
+      if (!(await isCurrent(session))) this.end(session);
+  }
+
   endExpired(): void {
     for (const session of this.#sessions.values()) if (this.#isExpired(session)) this.end(session);
   }

@@ -10,7 +10,7 @@ import { secureAnswers, setPageHeaders } from './answer-headers.ts';
 import { findEndpoint } from './find-endpoint.ts';
 import { type Page, servePage } from './page.ts';
 import { requireLoopbackHost, requireSameOrigin } from './request-origin.ts';
-import { requireAccess, requireCsrf, requireInstance } from './require-access.ts';
+import { requireAccess, requireCsrf, requireInstance, ROOT } from './require-access.ts';
 import { formatCookie, readCookie } from './session-cookie.ts';
 import type { Session, Sessions } from './sessions.ts';
 
@@ -134,7 +134,8 @@ export async function admitRequest(
 function admit(entrance: Entrance, parts: WebParts): Middleware {
   return async (context: Context, next: Next) => {
     const { session, endpoint } = await admitRequest(context.req, entrance, parts);
-    context.state['user'] = session.user;
+    // The handlers of the API have no user for root.
+    if (session.user !== ROOT) context.state['user'] = session.user;
     const isBackground = context.get(BACKGROUND_HEADER) !== '' || endpoint.key === EVENTS;
     if (!isBackground) entrance.sessions.use(session);
     const end = (): void => void context.req.socket.destroy();

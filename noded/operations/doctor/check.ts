@@ -35,6 +35,7 @@ export interface NodeParts {
     readonly machineUsers: MachineUsers;
     readonly userNicsReachHost: boolean;
     readonly rapi: { readonly certificateFile: string } | null;
+    readonly web: { readonly certificateFile: string } | null;
     readonly identity: { readonly certificateFile: string } | null;
   };
   readonly records: {

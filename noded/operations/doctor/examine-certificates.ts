@@ -10,6 +10,7 @@ const NEEDED_DAYS = 21;
 /** Checks by the setting of the listener, with the subject of their messages. */
 const LISTENERS = [
   ['rapi', 'rapi-certificate', 'the remote API'],
+  ['web', 'web-certificate', 'the web page'],
   ['identity', 'identity-certificate', '--identity-listen'],
 ] as const;
 

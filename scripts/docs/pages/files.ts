@@ -63,6 +63,7 @@ export function filesPage(): DocumentedPage {
         ...entriesBelow(paths, 'etc'),
         ['/etc/gnt/rapi-users', 'Users of the remote API. See `gnt-rapi-users(5)`.'],
         ['/etc/gnt/rapi.pem', 'Key and certificate of the remote API.'],
+        ['/etc/gnt/web.pem', 'Key and certificate of `--web`.'],
         ['/etc/gnt/identity.pem', 'Key and certificate of `--identity-listen`.'],
         ['/etc/default/gnt-noded', 'Options of gnt-noded under systemd.'],
         ['~/.config/gnt/config.yaml', 'Defaults of one user. See `gnt-config(5)`.'],

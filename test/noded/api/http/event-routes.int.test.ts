@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   helloEvent,
@@ -10,52 +8,11 @@ import {
   objectsEvent,
 } from '#shared/contract/cluster-event.ts';
 import { ask, createApiLab } from '../../support/api-lab.ts';
-
-interface ReadEvent {
-  readonly id: string;
-  readonly event: string;
-  readonly data: unknown;
-}
-
-/** Opens the stream and returns a function that reads the next event. */
-async function openEvents(t: TestContext, socketPath: string, lastId?: string) {
-  const asked = request({
-    ...{ socketPath, path: '/v1/events' },
-    ...(lastId !== undefined && { headers: { 'last-event-id': lastId } }),
-  });
-  t.after(() => asked.destroy());
-  asked.on('error', () => undefined);
-  asked.end();
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-  assert.equal(answer.headers['content-type'], 'text/event-stream; charset=utf-8');
-  const events = parseEvents(answer.setEncoding('utf8'));
-  const next = async (event?: string): Promise<ReadEvent> => {
-    for (;;) {
-      const { value } = await events.next();
-      assert.ok(value, 'the stream ended');
-      if (event === undefined || value.event === event) return value;
-    }
-  };
-  return { next, close: () => asked.destroy() };
-}
-
-async function* parseEvents(answer: AsyncIterable<string>): AsyncGenerator<ReadEvent, undefined> {
-  let rest = '';
-  for await (const text of answer) {
-    const blocks = `${rest}${text}`.split('\n\n');
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const match = /^id: (.+)\nevent: (.+)\ndata: (.+)$/.exec(block);
-      if (match === null) continue;
-      const [, id = '', event = '', data = ''] = match;
-      yield { id, event, data: JSON.parse(data) };
-    }
-  }
-}
+import { openEvents } from '../../support/read-events.ts';
 
 test('a new, a started and a removed instance each reach the reader', async (t) => {
   const { path, start, dependencies, keeper } = await createApiLab(t);
-  const { next } = await openEvents(t, path);
+  const { next } = await openEvents(t, { socketPath: path });
   const hello = helloEvent.parse((await next()).data);
   assert.deepEqual(hello, { node: 'node1', version: '0.0.0', isResumed: false });
   const { name, uuid } = await start(false);
@@ -73,7 +30,7 @@ test('a new, a started and a removed instance each reach the reader', async (t) 
 
 test('a job reaches the reader without its input', async (t) => {
   const { path } = await createApiLab(t);
-  const { next } = await openEvents(t, path);
+  const { next } = await openEvents(t, { socketPath: path });
   await next();
   await ask(path, 'POST', '/v1/jobs', '{"opcode":"INSTANCE_SHUTDOWN","name":"web1"}');
   let job;
@@ -87,7 +44,7 @@ test('a job reaches the reader without its input', async (t) => {
 
 test('a changed profile names its list', async (t) => {
   const { path, dependencies } = await createApiLab(t);
-  const { next } = await openEvents(t, path);
+  const { next } = await openEvents(t, { socketPath: path });
   await next();
   await dependencies.clusters.updateProfile('debian', (profile) => profile);
   assert.deepEqual(objectsEvent.parse((await next('objects')).data).changed, ['profiles']);
@@ -95,16 +52,16 @@ test('a changed profile names its list', async (t) => {
 
 test('a reader that returns gets what it missed, once', async (t) => {
   const { path, dependencies } = await createApiLab(t);
-  const first = await openEvents(t, path);
+  const first = await openEvents(t, { socketPath: path });
   const { id } = await first.next();
   first.close();
   await dependencies.clusters.updateProfile('debian', (profile) => profile);
   await delay(600);
-  const second = await openEvents(t, path, id);
+  const second = await openEvents(t, { socketPath: path }, id);
   assert.equal(helloEvent.parse((await second.next()).data).isResumed, true);
   const missed = await second.next();
   assert.equal(missed.event, 'objects');
-  const third = await openEvents(t, path, missed.id);
+  const third = await openEvents(t, { socketPath: path }, missed.id);
   assert.equal(helloEvent.parse((await third.next()).data).isResumed, true);
   await dependencies.clusters.updateProfile('other', (profile) => profile);
   const fresh = await third.next();
@@ -113,6 +70,6 @@ test('a reader that returns gets what it missed, once', async (t) => {
 
 test('a reader with the id of another daemon must read the lists again', async (t) => {
   const { path } = await createApiLab(t);
-  const { next } = await openEvents(t, path, '0123456789ab-7');
+  const { next } = await openEvents(t, { socketPath: path }, '0123456789ab-7');
   assert.equal(helloEvent.parse((await next()).data).isResumed, false);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { apiError } from '#shared/contract/api.ts';
 import { createApiLab } from '../../support/api-lab.ts';
-import { askWeb, enter, openPage, type WebAnswer } from './ask-web.ts';
+import { askWeb, enter, openPage, type WebAnswer } from './web-lab.ts';
 
 function codeOf({ status, text }: WebAnswer): string {
   return `${status} ${apiError.parse(JSON.parse(text)).code}`;

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { WebSocket } from 'ws';
 import { createApiLab } from '../../support/api-lab.ts';
-import { enter, openPage } from './ask-web.ts';
+import { enter, openPage } from './web-lab.ts';
 
 /** Opens a page with a session on an instance whose console is a socket of the test. */
 async function createConsoleLab(t: TestContext) {

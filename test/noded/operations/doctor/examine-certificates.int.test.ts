@@ -47,7 +47,7 @@ test('doctor examines the certificate of each listener, and none without listene
       const findings = [await checkCertificates({ config } as unknown as NodeParts)].flat();
       return findings.map(({ check, level }) => [check, level]);
     };
-    assert.deepEqual(await examine({ rapi: null, identity: null }), []);
+    assert.deepEqual(await examine({ rapi: null, web: null, identity: null }), []);
     assert.deepEqual(await examine({ rapi, identity }), [
       ['rapi-certificate', 'warning'],
       ['identity-certificate', 'warning'],
