@@ -19,7 +19,7 @@ const layers = {
     ...['provision', 'cluster', 'operations', 'api', 'wiring'],
   ],
   'noded/content': ['downloads', 'signatures', 'images', 'catalogue'],
-  'noded/net': ['channel', 'tenant', 'metad-link'],
+  'noded/net': ['channel', 'tenant', 'relay', 'metad-link'],
   'noded/instances': [
     ...['run-lists', 'backup', 'parameters', 'identity', 'view', 'machines', 'record', 'reports'],
   ],

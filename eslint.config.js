@@ -46,6 +46,7 @@ const REVEALING = [
   'noded/content/downloads/transfer/http-source.ts',
   'noded/provision/install/install-run.ts',
   'noded/instances/parameters/os-parameters.ts',
+  'noded/net/relay/credential.ts',
   'metad/channel/former-values.ts',
   'metad/control/control-app.ts',
   'metad/dialects/ganeti.ts',

@@ -583,6 +583,65 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/relays/{name}/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives the secret of a relay to all nodes, which keep it in memory only */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        secret: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description Gives the secret of a relay to all nodes, which keep it in memory only */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            nodes: string[];
+                            missing: {
+                                node: string;
+                                reason: string;
+                            }[];
+                        };
+                    };
+                };
+                /** @description A failure */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ApiError"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/cluster/join-tokens": {
         parameters: {
             query?: never;
@@ -3632,10 +3691,39 @@ export interface components {
                     iam?: string;
                 };
             };
+            relays?: {
+                [key: string]: {
+                    url: string;
+                    auth: {
+                        /** @constant */
+                        kind: "bearer";
+                    } | {
+                        /** @constant */
+                        kind: "basic";
+                        user: string;
+                    } | {
+                        /** @constant */
+                        kind: "header";
+                        name: string;
+                    } | {
+                        /** @constant */
+                        kind: "query";
+                        name: string;
+                    };
+                    /** @enum {string} */
+                    access: "tagged" | "all";
+                    methods?: ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS")[];
+                    paths?: string[];
+                    rate?: number;
+                    maxBytes?: number;
+                    timeoutS?: number;
+                };
+            };
             tags?: string[];
             store: string;
             nodes: string[];
             instances: number;
+            relaysWithoutSecret?: string[];
         };
         DoctorReport: {
             ok: boolean;
@@ -5550,6 +5638,34 @@ export interface components {
                     };
                     sts?: string;
                     iam?: string;
+                } | null;
+            };
+            relays?: {
+                [key: string]: {
+                    url: string;
+                    auth: {
+                        /** @constant */
+                        kind: "bearer";
+                    } | {
+                        /** @constant */
+                        kind: "basic";
+                        user: string;
+                    } | {
+                        /** @constant */
+                        kind: "header";
+                        name: string;
+                    } | {
+                        /** @constant */
+                        kind: "query";
+                        name: string;
+                    };
+                    /** @enum {string} */
+                    access: "tagged" | "all";
+                    methods?: ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS")[];
+                    paths?: string[];
+                    rate?: number;
+                    maxBytes?: number;
+                    timeoutS?: number;
                 } | null;
             };
             addTags?: string[];

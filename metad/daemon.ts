@@ -20,6 +20,7 @@ import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
 import { createServeCredentials } from './http/serve-credentials.ts';
 import { createServeIdentity } from './http/serve-identity.ts';
+import { createServeRelay } from './http/serve-relay.ts';
 import { DatagramRelay } from './services/datagram-relay.ts';
 import { createServiceRelay } from './services/service-relay.ts';
 import { createGuestAgent } from './view/guest-agent.ts';
@@ -48,8 +49,9 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   const socketPath = options.contentSocket;
   const serveIdentity = createServeIdentity(socketPath, audit);
   const serveCredentials = createServeCredentials({ socketPath, audit, clock });
+  const serveRelay = createServeRelay(socketPath, audit);
   const handler = new GuestHandler({
-    ...{ events, serveStream, serveIdentity, serveCredentials, metrics, audit, clock },
+    ...{ events, serveStream, serveIdentity, serveCredentials, serveRelay, metrics, audit, clock },
   });
   const guests = new GuestServer(handler, metrics);
   const services = { socketPath: options.contentSocket, metrics, audit, clock };

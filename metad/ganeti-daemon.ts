@@ -14,6 +14,7 @@ import { claimPidFile } from './ganeti/pid-file.ts';
 import { Audit } from './http/audit.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
+import { sendText } from './http/reply.ts';
 
 export interface GanetiDaemonOptions extends GanetiConfig {
   readonly clock: Clock;
@@ -35,6 +36,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
     // Views of Ganeti's node daemon have no identity.
     serveIdentity: async () => Promise.resolve(),
     serveCredentials: async () => Promise.resolve(),
+    serveRelay: ({ response }) => sendText(response, 404, 'not found'),
     metrics,
     audit: new Audit(logger, clock),
     clock,

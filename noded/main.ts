@@ -21,7 +21,8 @@ async function main(): Promise<number> {
   let config: NodedConfig;
   try {
     program.parse();
-    config = parseConfig(program.opts<NodedOptions>(), process.env['GNT_ROOT'] || '/');
+    const { GNT_ROOT: root, CREDENTIALS_DIRECTORY: credentials } = process.env;
+    config = parseConfig(program.opts<NodedOptions>(), root || '/', credentials);
     if (process.arch !== 'x64') {
       const message = `gnt-noded requires x86-64, this host is ${process.arch}`;
       throw new AppError('HOST_PREREQUISITE', message, {

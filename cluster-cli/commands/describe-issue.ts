@@ -26,6 +26,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   downloadTimeoutS: '--download-timeout',
   exposeServices: '--expose-service',
   packageMirrors: '--package-mirror',
+  relays: '--relay',
   remoteFolders: '--remote-folders',
   remoteHosts: '--remote-hosts',
   confineGuests: '--confine-guests',
@@ -55,6 +56,7 @@ const WITHHELD = new Set([
   'vendorData',
   'networkConfig',
   'packageMirrors',
+  'relays',
   'sshKeys',
 ]);
 /** Fields whose keys may be secrets too, if the operator forgot the name. */

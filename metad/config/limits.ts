@@ -9,8 +9,8 @@ import { MIB } from '#shared/units/bytes.ts';
 export const MAX_HEADER_BYTES = 8 * 1024;
 /** From the connection, or the first byte of a later request, to the end of the headers. */
 export const HEADERS_TIMEOUT_MS = 10_000;
-/** From the first byte of a request to the last byte of its body. */
-export const REQUEST_TIMEOUT_MS = 30_000;
+/** From the headers of a request to the last byte of its body. A relay has its own limit. */
+export const BODY_TIMEOUT_MS = 30_000;
 /** Idle time between two requests of one connection. */
 export const KEEP_ALIVE_TIMEOUT_MS = 60_000;
 /** Interval of the checks of the two timeouts above. */

@@ -20,9 +20,11 @@ import type { Wait } from './parked-requests.ts';
 import type { ServeCredentials } from './serve-credentials.ts';
 import type { ServeIdentity } from './serve-identity.ts';
 import { isFlavorMissing, NEEDS_FLAVOR } from './metadata-flavor.ts';
+import type { ServeRelay } from './serve-relay.ts';
 import type { Peer } from './peer.ts';
 import { HeldRefusals, refuseForRate } from './held-refusals.ts';
 import { hasUnreadBody, refuseAddress, sendText } from './reply.ts';
+import { limitBodyTime } from './request-body.ts';
 import { guardRequest } from './request-guard.ts';
 import { parseRequestTarget } from './request-target.ts';
 import {
@@ -39,6 +41,7 @@ export interface GuestHandlerOptions {
   readonly serveStream: ServeStream;
   readonly serveIdentity: ServeIdentity;
   readonly serveCredentials: ServeCredentials;
+  readonly serveRelay: ServeRelay;
   readonly metrics: GuestMetrics;
   readonly audit: Audit;
   readonly clock: Clock;
@@ -108,8 +111,9 @@ export class GuestHandler {
     const { instance } = peer;
     const target = parseRequestTarget(request.url ?? '/');
     const guard = guardRequest(request.rawHeaders, target?.authority ?? null, true);
-    const address = target && resolveAddress(target.path);
-    if (!guard.ok || guard.headers.ifNoneMatch !== undefined || !address) return undefined;
+    const address = target?.relay === null ? resolveAddress(target.path) : undefined;
+    if (!target || !guard.ok || guard.headers.ifNoneMatch !== undefined || !address)
+      return undefined;
     if (isTokenMissing({ instance, request, headers: guard.headers }, address)) return undefined;
     const resource = instance.find(address);
     const waitMs = resource && waitOf(resource, target.query);
@@ -160,11 +164,13 @@ export class GuestHandler {
       query: target.query,
       hasWaited: revival === 'answer',
     };
-    const address = resolveAddress(target.path);
+    const address = target.relay === null ? resolveAddress(target.path) : undefined;
     if (isTokenMissing(exchange, address)) {
       metrics.refused('token');
       return refuseAddress(response, address, 401, TOKEN_IS_REQUIRED);
     }
+    if (target.relay !== null) return this.#options.serveRelay(exchange, target.relay);
+    if (hasUnreadBody(request)) limitBodyTime(request, response);
     if (!address) return refuseAddress(response, address, 404, 'not found');
     return this.#dispatch(exchange, address);
   }

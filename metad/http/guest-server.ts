@@ -7,7 +7,6 @@ import {
   HEADERS_TIMEOUT_MS,
   KEEP_ALIVE_TIMEOUT_MS,
   MAX_HEADER_BYTES,
-  REQUEST_TIMEOUT_MS,
   TIMEOUT_CHECK_INTERVAL_MS,
   UNFINISHED_CHUNKS_BYTES,
 } from '../config/limits.ts';
@@ -38,7 +37,8 @@ export class GuestServer implements Disposable {
       {
         maxHeaderSize: MAX_HEADER_BYTES,
         headersTimeout: HEADERS_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
+        // The handler limits the time of bodies, since those for relays may take longer.
+        requestTimeout: 0,
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
         // The guard checks it, so that a request without one is logged.

@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendText } from './reply.ts';
 import type { Exchange } from './exchange.ts';
-import { BYTES_PER_PIECE, MAX_BODY_PIECES } from '../config/limits.ts';
+import { BODY_TIMEOUT_MS, BYTES_PER_PIECE, MAX_BODY_PIECES } from '../config/limits.ts';
 
 export type BodyResult =
   | { readonly kind: 'complete'; readonly bytes: Buffer }
@@ -11,6 +11,17 @@ export type BodyResult =
    * gets no answer.
    */
   | { readonly kind: 'aborted' };
+
+/** Ends a request whose body does not arrive in time. */
+export function limitBodyTime(request: IncomingMessage, response: ServerResponse): void {
+  const timer = setTimeout(() => {
+    if (response.headersSent) request.destroy();
+    else sendText(response, 408, 'the body takes too long', ['Connection', 'close']);
+  }, BODY_TIMEOUT_MS);
+  const stop = (): void => clearTimeout(timer);
+  request.on('end', stop);
+  request.on('close', stop);
+}
 
 /** Reads a body up to a limit, and stops when the body is longer or declared longer. */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<BodyResult> {

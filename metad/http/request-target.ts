@@ -2,12 +2,18 @@ export interface RequestTarget {
   /** Decoded, without leading and trailing slash. */
   readonly path: string;
   readonly query: URLSearchParams | null;
+  /**
+   * Path and query below `/relay/`, as the guest wrote them: the server of a relay decides about
+   * their meaning. Null for other targets.
+   */
+  readonly relay: string | null;
   /** Host of an absolute-form target, which overrides the Host header (RFC 9112, 3.2.2). */
   readonly authority: string | null;
 }
 
 /** No path of ours has control characters, NUL above all. */
 const CONTROL = /\p{Cc}/u;
+const RELAY_FOLDER = '/relay/';
 
 /**
  * Parses a request target. Nothing is normalised: `.`, `..` and empty segments are ordinary names
@@ -25,12 +31,14 @@ export function parseRequestTarget(target: string): RequestTarget | null {
     const after = named.slice(authority.length);
     rest = after.startsWith('/') ? after : `/${after}`;
   }
+  if (rest.startsWith(RELAY_FOLDER))
+    return { path: '', query: null, relay: rest.slice(RELAY_FOLDER.length), authority };
   const question = rest.indexOf('?');
   const raw = question === -1 ? rest : rest.slice(0, question);
   const path = decodePath(raw);
   if (path === null) return null;
   const query = question === -1 ? null : new URLSearchParams(rest.slice(question + 1));
-  return { path, query, authority };
+  return { path, query, relay: null, authority };
 }
 
 function decodePath(raw: string): string | null {

@@ -14,6 +14,7 @@ import {
 import { findPools, requirePool } from '../storage/drivers/volumes/thin-pools.ts';
 import { findOwn } from '../storage/drivers/volumes/volume-names.ts';
 import type { FoundElsewhere } from '../cluster/placement/find-elsewhere.ts';
+import { refuseUnusableRelays } from './refuse-relays.ts';
 import { mergeIdentity } from '../instances/identity/merge-identity.ts';
 import {
   mergeChanges,
@@ -199,11 +200,13 @@ export function modifyClusterHandler(
         exposeServices,
         packageMirrors = {},
         imageKeys = {},
+        relays = {},
       } = await dependencies.clusters.load();
       if (opcode.imageCa != null) requireCertificates(opcode.imageCa);
       const keyChanges = parseImageKeys(opcode.imageKeys ?? {});
       refuseTooManyKeys(mergeChanges(imageKeys, keyChanges));
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
+      refuseUnusableRelays(mergeChanges(relays, opcode.relays ?? {}));
       refuseTooManyMirrors(mergeChanges(packageMirrors, opcode.packageMirrors));
       await requireNamed(opcode, dependencies);
       await requireDefaultNetwork(opcode.launchDefaults?.net, dependencies);
@@ -246,6 +249,7 @@ export function modifyClusterHandler(
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           imageKeys: mergeChanges(cluster.imageKeys ?? {}, keyChanges),
+          ...(opcode.relays && { relays: mergeChanges(cluster.relays ?? {}, opcode.relays) }),
           ...(opcode.identity && { identity: mergeIdentity(cluster.identity, opcode.identity) }),
           tags: mergeTags(cluster.tags ?? [], opcode),
         }));

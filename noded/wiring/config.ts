@@ -71,6 +71,8 @@ export interface NodedConfig {
   readonly rapi: RapiSettings | null;
   /** Null if the web page is not served permanently. */
   readonly web: WebSettings | null;
+  /** Files that systemd passes (systemd.exec(5), CREDENTIALS_DIRECTORY). */
+  readonly credentialsDir: string | undefined;
   /** Null if the public identity keys are not served. */
   readonly identity: IdentityListenSettings | null;
 }
@@ -79,7 +81,11 @@ export interface NodedConfig {
 const MIN_DEFAULT_INSTALLS = 2;
 
 /** @throws AppError USAGE naming the option */
-export function parseConfig(options: NodedOptions, root: string): NodedConfig {
+export function parseConfig(
+  options: NodedOptions,
+  root: string,
+  credentialsDir?: string,
+): NodedConfig {
   const absoluteRoot = resolve(root);
   if (Buffer.byteLength(absoluteRoot) > MAX_ROOT_BYTES) {
     throw new AppError('USAGE', `GNT_ROOT is too long: ${absoluteRoot}`, {
@@ -123,6 +129,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     dataAddress: parseDataOptions(options),
     rapi: parseRapiOptions(options, paths),
     web: parseWebOptions(options, paths),
+    credentialsDir,
     identity: parseIdentityOptions(options, paths),
   };
 }

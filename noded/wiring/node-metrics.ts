@@ -3,6 +3,7 @@ import { BOOT_STATUSES, type BootReport } from '#shared/contract/boot-report.ts'
 import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
 import type { InstanceStatus } from '#shared/contract/instance.ts';
 import type { PlaceSpace } from '../host/file-systems.ts';
+import type { RelayCount } from '../net/relay/relays.ts';
 import type { GuestHalt } from '../vmm/machine.ts';
 
 const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
@@ -17,6 +18,8 @@ export interface NodeMetricsSources {
   /** Returns the boot statuses that the cloud-init of running guests reports. */
   readonly guestBoots: () => Promise<readonly BootReport['status'][]>;
   readonly metadRestarts: () => number;
+  /** Returns the totals of each relay. */
+  readonly relays: () => readonly RelayCount[];
   readonly cacheBytes: () => Promise<number>;
   /** Returns the file systems that this node writes to. */
   readonly places: () => Promise<readonly PlaceSpace[]>;
@@ -137,6 +140,32 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
     registers,
     collect() {
       this.set(sources.metadRestarts());
+    },
+  });
+  new Counter({
+    name: 'gnt_relay_requests_total',
+    help: 'Requests of guests to relays: answered by the server, or refused and failed',
+    labelNames: ['relay', 'result'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { relay, answers, failures } of sources.relays()) {
+        this.inc({ relay, result: 'answered' }, answers);
+        this.inc({ relay, result: 'failed' }, failures);
+      }
+    },
+  });
+  new Counter({
+    name: 'gnt_relay_bytes_total',
+    help: 'Bytes of bodies that relays sent to servers and received from them',
+    labelNames: ['relay', 'direction'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { relay, sent, received } of sources.relays()) {
+        this.inc({ relay, direction: 'sent' }, sent);
+        this.inc({ relay, direction: 'received' }, received);
+      }
     },
   });
   new Gauge({

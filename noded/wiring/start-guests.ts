@@ -31,6 +31,8 @@ import { createAuditLog } from '../instances/run-lists/audit-log.ts';
 import { collectRunLists } from '../instances/run-lists/collect-run-lists.ts';
 import { createLifecycles } from '../instances/run-lists/lifecycles.ts';
 import type { Lifecycles } from '../instances/run-lists/lifecycles-contract.ts';
+import { type Relays, createRelays } from '../net/relay/relays.ts';
+import { RelaySecrets } from '../net/relay/relay-secrets.ts';
 import { createMetadLink, type MetadLink } from '../net/metad-link/metad-link.ts';
 import type { OsRegistry } from '../provision/os/os-registry.ts';
 import { parseOsName } from '../provision/os/os-name.ts';
@@ -53,6 +55,7 @@ export interface NodeGuests extends AsyncDisposable {
   readonly guestEvents: GuestEvents;
   readonly guestReports: GuestReports;
   readonly lifecycles: Lifecycles;
+  readonly relays: Relays;
   /**
    * Installations under way, by instance. The installer maintains them, and guests fetch their bulk
    * content through them.
@@ -75,7 +78,7 @@ type RunEndListener = (uuid: string, exit: Pick<MachineExit, 'reason'>) => void;
 const ORPHAN_INTERVAL_MS = 10_000;
 
 export async function startGuests(
-  { paths, nodeName }: NodedConfig,
+  { paths, nodeName, credentialsDir }: NodedConfig,
   records: NodeRecords,
   host: NodeHost,
   osRegistry: Pick<OsRegistry, 'diagnose'>,
@@ -114,14 +117,17 @@ export async function startGuests(
     sources: { clusters: records.patient.clusters, archives },
     ...{ trees: promisedTrees, logger },
   });
+  const hasChannel = (uuid: string): boolean => {
+    const kept = keeper.get(uuid);
+    return kept?.kind === 'run' && kept.device !== null && !kept.isOrphan;
+  };
   const identities = createIdentities({
-    ...{ clusters, instances, audit, clock, logger },
-    hasChannel: (uuid) => {
-      const kept = keeper.get(uuid);
-      return kept?.kind === 'run' && kept.device !== null && !kept.isOrphan;
-    },
+    ...{ clusters, instances, audit, clock, logger, hasChannel },
   });
   const credentials = createCloudCredentials({ identities, audit, clock, logger });
+  const secrets = new RelaySecrets();
+  await secrets.load(credentialsDir, logger);
+  const relays = createRelays({ clusters, instances, hasChannel, secrets, clock, logger });
   const views = createViews(instances, clusters, lifecycles, bootViews, identities);
   const { patient } = records;
   const patientViews = createViews(
@@ -173,12 +179,15 @@ export async function startGuests(
       findBootTree: (uuid) => promisedTrees.find(uuid),
       issueToken: (uuid, query, cloud) =>
         cloud === null ? identities.issue(uuid, query) : credentials.issue(uuid, cloud),
+      openRelay: relays.open,
       ...{ clusters, openPackage: createOpenInstallPackage(clusters, paths.netrcFile) },
     }),
   );
   await services.openPorts();
   await identities.hasChanged();
-  undo.defer(followCluster({ store: records.store, services, identities, keeper, metad, logger }));
+  undo.defer(
+    followCluster({ store: records.store, services, identities, relays, keeper, metad, logger }),
+  );
   const interrupted = await recover({
     ...{ hypervisor, network, metad, keeper, orphans, guestReports, lifecycles, instances },
     ...{ index: records.index, logger },
@@ -201,6 +210,7 @@ export async function startGuests(
   return {
     ...{ metad, keeper, views: patientViews, services, runner, orphans, guestEvents, guestReports },
     lifecycles,
+    relays,
     onRunEnded: (listener) => endListeners.add(listener),
     tellLost: (uuid) => tellEnded(uuid, { reason: 'crashed' }),
     activeInstalls,

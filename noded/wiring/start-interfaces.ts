@@ -25,6 +25,7 @@ import { examineNodes } from '../cluster/membership/examine-nodes.ts';
 import { issueJoinToken } from '../cluster/membership/join-tokens.ts';
 import { createNodeRoom, type NodeRoom } from '../cluster/placement/node-room.ts';
 import { RunningElsewhere } from '../cluster/membership/running-elsewhere.ts';
+import { giveToNodes } from '../cluster/membership/give-relay-secret.ts';
 import { removeNode } from '../cluster/membership/remove-node.ts';
 import {
   noClusterKey,
@@ -178,6 +179,8 @@ function serveCluster(
       migrationTarget,
       overview,
       feed: undo.use(createFeed(parts, overview, () => elsewhere.facts())),
+      giveRelaySecret: (name, secret) =>
+        giveToNodes(name, secret, { ...{ nodeName, nodes, peers, relays: guests.relays } }),
       examineNodes: () => examineNodes(given.own.examineNodes(), { nodes, owns, peers }),
       jobs: layerJobs([onItsNode, ifRoom], jobs),
     },
@@ -260,7 +263,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     parts;
   const { clusters, nodes, instances, index, storeDescription } = records;
   const { disks, exports, catalogue } = host;
-  const { keeper, metad, runner, guestReports, lifecycles } = guests;
+  const { keeper, metad, runner, guestReports, lifecycles, relays } = guests;
   const examine = (): Promise<DoctorReport> => examineHost({ ...parts, clusterKey });
   return {
     ...{
@@ -283,7 +286,11 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
     migrationTarget: noMigrationTarget(),
-    ...{ clusterKey, clock },
+    ...{ clusterKey, clock, relays },
+    giveRelaySecret: async (name, secret) => {
+      await relays.give(name, secret);
+      return { nodes: [config.nodeName], missing: [] };
+    },
     issueJoinToken: (lifetimeS) => {
       const { common, membership } = records;
       return issueJoinToken(lifetimeS, { common, membership, paths: config.paths });

@@ -127,6 +127,7 @@ export async function startNode(
         (instance) => (instance && guests.guestReports.report(instance)?.boot?.status) ?? [],
       ),
     metadRestarts: () => guests.metad.restarts,
+    relays: () => guests.relays.counts(),
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
     places: () => measurePlaces(config.paths),
     promisedBytes: async () => (await promiseOf({ index, owns })).promisedBytes,

@@ -5,6 +5,7 @@ import { volumePlace, zfsDataset } from './disk-template.ts';
 import { guestNetwork } from './guest-reach.ts';
 import { hookBook } from './hook-book.ts';
 import { identitySettings } from './identity.ts';
+import { relayName, relaySettings } from './relay.ts';
 import { imageKey } from './image-keys.ts';
 import { NO_FLAGS, nodeFlags } from './node-flags.ts';
 import { osParameterName, uuid, visibility } from './primitives.ts';
@@ -184,6 +185,8 @@ export const clusterRecord = z.object({
   imageCa: z.string().optional(),
   /** Signed identities of instances. Absent: off. */
   identity: identitySettings.optional(),
+  /** Servers that instances reach with a credential of the node, by name. */
+  relays: z.record(relayName, relaySettings).optional(),
   tags: z.array(z.string()).optional(),
 });
 export type ClusterRecord = z.infer<typeof clusterRecord>;
@@ -191,6 +194,8 @@ export const clusterInfo = clusterRecord.extend({
   store: z.string(),
   nodes: z.array(z.string()),
   instances: z.number().int(),
+  /** Relays whose secret this node lacks. Absent in earlier releases. */
+  relaysWithoutSecret: z.array(z.string()).optional(),
 });
 export type ClusterInfo = z.infer<typeof clusterInfo>;
 

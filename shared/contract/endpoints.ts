@@ -62,6 +62,7 @@ import {
 import { networkInfo } from './network.ts';
 import { opcode } from './opcode.ts';
 import { profileInfo } from './profile.ts';
+import { giveRelaySecret, relaySecretGiven } from './relay.ts';
 import { submitter } from './submitter.ts';
 
 /** A body that has no schema. */
@@ -173,6 +174,12 @@ export const clusterEndpoints = {
     summary: 'Renews the identity keys',
     request: renewIdentityKeys,
     answers: { 200: identityKeysRenewed },
+  },
+  'POST /v1/relays/{name}/secret': {
+    summary: 'Gives the secret of a relay to all nodes, which keep it in memory only',
+    request: giveRelaySecret,
+    answers: { 200: relaySecretGiven },
+    forPeers: true,
   },
   'POST /v1/cluster/join-tokens': {
     summary: 'Creates a join token for one node',

@@ -17,6 +17,10 @@ export const MAX_TOKEN_REQUESTS = 4;
 /** The same for credentials of clouds. Many programs of a guest may start at once. */
 export const MAX_CREDENTIAL_REQUESTS = 16;
 /**
+ * Open requests of one instance to relays; both sides count. git and npm open up to 15 connections.
+ */
+export const MAX_RELAY_STREAMS = 16;
+/**
  * A datagram of an exposed service in either direction. DNS and NTP need less than 1,500 bytes;
  * 4,096 is the largest size that resolvers request.
  */
@@ -94,6 +98,10 @@ export const SOURCE_PORT_HEADER = 'x-gnt-source-port';
  *   503 when the keys or the store are unavailable
  * - GET /v1/instances/{uuid}/identity/credentials/{aws|google} → temporary credentials in the
  *   cloud's format (JSON as text), for AWS also a failure; otherwise 403, 404 and 503 as above
+ * - any method of relay.ts at /v1/instances/{uuid}/relay/{name}/{path} with the guest's headers,
+ *   query and body → the answer of the relay's server, or a refusal: 403 and 405 for a request that
+ *   the relay does not allow, 404 without a relay for this instance, 410 when the secret is lost,
+ *   413, 429, 502, 503 and 504
  * - GET /v1/instances/{uuid}/services/{name}, Upgrade: tcp, x-gnt-source-port: the guest's port →
  *   101 and a raw stream to the exposed service, after noded's PROXY header; 404 without such a
  *   service, 502 when it does not answer

@@ -64,6 +64,7 @@ import {
   uuid,
   fileName,
 } from './primitives.ts';
+import { relayName, relaySettings } from './relay.ts';
 import { takeLoginsApart } from './source-login.ts';
 
 /**
@@ -499,6 +500,8 @@ export const clusterModify = z.strictObject({
   packageMirrors: z.record(mirrorName, mirrorUrl.nullable()).default({}),
   /** Signed identities of instances. The first permission creates the keys. */
   identity: identityChanges.optional(),
+  /** Relays by name; each replaces the former one, and null removes it. */
+  relays: z.record(relayName, relaySettings.nullable()).optional(),
   addTags: newTags.optional(),
   removeTags: tags.optional(),
 });

@@ -7,7 +7,7 @@ import {
   type RequestOptions,
 } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import { abortReason } from '../abort/abortable.ts';
 import { systemCodeOf } from '../errors/app-error.ts';
 
@@ -23,6 +23,11 @@ export interface UpgradeRequest {
 
 export interface SocketRequest extends UpgradeRequest {
   readonly body?: Uint8Array | undefined;
+  /**
+   * A body of any length, in place of `body`. The caller frames it by its headers. It stays usable
+   * after a failure.
+   */
+  readonly stream?: Readable | undefined;
   /** Keeps connections to the socket; none are kept by default. */
   readonly agent?: Agent | undefined;
 }
@@ -39,7 +44,7 @@ export type Upgraded =
  * @throws the system's error, or the signal's reason
  */
 export async function requestOverSocket(options: SocketRequest): Promise<IncomingMessage> {
-  const { on, headers, body, agent = false } = options;
+  const { on, headers, body, stream, agent = false } = options;
   const outgoing = request({
     ...(typeof on === 'string' ? { socketPath: on, agent } : { createConnection: () => on }),
     ...commonOptions(options),
@@ -48,13 +53,23 @@ export async function requestOverSocket(options: SocketRequest): Promise<Incomin
   try {
     return await answerOf(outgoing, options, (resolve) => {
       outgoing.on('response', resolve);
-      outgoing.end(body);
+      if (stream) sendStream(stream, outgoing);
+      else outgoing.end(body);
     });
   } catch (error) {
     const isClosed = ['ECONNRESET', 'EPIPE'].includes(systemCodeOf(error) ?? '');
-    if (!outgoing.reusedSocket || !isClosed || options.method === 'POST') throw error;
+    const isRepeatable = options.method !== 'POST' && stream === undefined;
+    if (!outgoing.reusedSocket || !isClosed || !isRepeatable) throw error;
     return requestOverSocket({ ...options, agent: undefined });
   }
+}
+
+/** An incomplete body must not look complete. */
+export function sendStream(stream: Readable, outgoing: ClientRequest): void {
+  stream.on('close', () => {
+    if (!stream.readableEnded) outgoing.destroy(new Error('the client disconnected'));
+  });
+  stream.pipe(outgoing);
 }
 
 /**

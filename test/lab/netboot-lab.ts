@@ -177,6 +177,7 @@ export async function serveBootTrees(
     clock: systemClock,
     content: {
       openImage: async () => undefined,
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       openPackage: async () => undefined,
       openMirror: async () => undefined,
       issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),

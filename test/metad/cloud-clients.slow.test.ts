@@ -80,6 +80,7 @@ function startServer(): Promise<ContentServer> {
     ...{ socketPath: lab.contentSocket, gid: METAD_UID, logger: silentLogger, clock: systemClock },
     content: {
       openImage: async () => undefined,
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       openPackage: async () => undefined,
       openMirror: async () => undefined,
       findBootTree: async () => undefined,

@@ -87,6 +87,7 @@ export class FairnessLab implements AsyncDisposable {
       clock: systemClock,
       content: {
         openImage: async () => Promise.resolve({ path: image, sizeBytes: IMAGE_BYTES }),
+        openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
         openPackage: async () =>
           Promise.resolve({ stream: Readable.from(endless()), sizeBytes: null }),
         findBootTree: async () => undefined,

@@ -142,6 +142,11 @@ function serviceOptions(): readonly OptionMaker[] {
       group,
       isRepeatable: true,
     }),
+    option(
+      '--relay <name=url,…>',
+      'Relay requests of guests to this URL with a secret of the nodes; repeatable',
+      { group, isRepeatable: true },
+    ),
   ];
 }
 
@@ -258,10 +263,11 @@ export function createClusterProgram(context: Context): Command {
       '--identity tagged: instances with the tag gnt:identity get tokens. A tag gnt:identity=AUDIENCE allows one audience.',
       '--identity-revoke: issued tokens stay valid until they expire, at most 15 minutes.',
       '--identity-aws, --identity-google: replace all former keys. The tags gnt:aws-role=ARN and gnt:google-account=EMAIL of an instance override its role.',
+      '--relay NAME=URL,auth=…: guests send requests to http://169.254.169.254/relay/NAME/. The node adds the secret of gnt-cluster set-relay-secret as auth=bearer (default), basic:USER, header:NAME or query:NAME. Further keys: access=tagged|all (default: instances with the tag gnt:relay=NAME), methods=GET+HEAD+POST, paths=/a+/b (default: all below the URL), rate=600 (requests per minute of an instance), max-size=1G (of a body), timeout=3600 (seconds).',
       '--vg-name and --zfs-pool: existing disks stay where they are.',
     ],
     notes: [
-      'none unsets a value: --default-os none, --image-ca none, --expose-service apt=none, --package-mirror debian=none, --image-key release=none, --identity-revoke UUID=none.',
+      'none unsets a value: --default-os none, --image-ca none, --expose-service apt=none, --package-mirror debian=none, --relay llm=none, --image-key release=none, --identity-revoke UUID=none.',
     ],
     examples: [
       'gnt-cluster modify --install-timeout 3600',
@@ -269,6 +275,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
       'gnt-cluster modify --expose-service dns=53/udp:127.0.0.1:53',
       'gnt-cluster modify --expose-service apt=none',
+      'gnt-cluster modify --relay llm=https://llm.example.com/v1,auth=bearer,paths=/chat/completions',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
       'gnt-cluster modify --remote-hosts images.example.lan,10.1.0.0/16',
       'gnt-cluster modify --confine-guests yes --guest-networks 10.1.0.0/16,10.2.0.53',
@@ -306,6 +313,17 @@ export function createClusterProgram(context: Context): Command {
     examples: ['gnt-cluster join', 'gnt-cluster join @/run/token && systemctl start gnt-noded'],
   }).action(async (token: string | undefined) => {
     await (await loadJoin()).runJoin(context, token);
+  });
+  addCommand(program, {
+    usage: 'set-relay-secret <relay>',
+    arguments: { relay: 'Name of the relay' },
+    summary: 'Give the nodes the secret of a relay',
+    description:
+      'Reads the secret from a prompt, or from stdin. All nodes keep it in memory only, and send it to the server of the relay only. A node that restarts has lost it: repeat the command, or give gnt-noded a file by LoadCredential=gnt-relay.NAME:FILE of systemd.',
+    options: [],
+    examples: ['gnt-cluster set-relay-secret llm < /root/llm.key'],
+  }).action(async (name: string) => {
+    await (await import('./relays.ts')).runSetRelaySecret(context, name);
   });
   addCommand(program, {
     usage: 'renew-crypto',

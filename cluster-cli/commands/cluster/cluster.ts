@@ -15,6 +15,7 @@ import { parseNics } from '../instance/parse-options.ts';
 import { isUnset, orUnset } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { composeIdentity, describeIdentity, type IdentityOptions } from './identity.ts';
+import { describeRelays, parseRelays } from './relays.ts';
 import { listOrNone, parseRemovable, parseServices } from './services.ts';
 
 export interface ClusterOptions extends SubmitOptions, IdentityOptions {
@@ -38,6 +39,7 @@ export interface ClusterOptions extends SubmitOptions, IdentityOptions {
   readonly minDownloadRate?: number;
   readonly exposeService?: readonly string[];
   readonly packageMirror?: readonly string[];
+  readonly relay?: readonly string[];
   readonly imageKey?: readonly string[];
   readonly imageCa?: string;
   readonly defaultSize?: string;
@@ -222,6 +224,7 @@ export function composeChanges(
     ...composeIdentity(options, context),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService, context) }),
     ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror, context) }),
+    ...(options.relay && { relays: parseRelays(options.relay) }),
     ...(options.imageKey && { imageKeys: parseImageKeys(options.imageKey, context) }),
   };
 }
@@ -400,6 +403,7 @@ export async function runClusterInfo(
       value: mirrors.length === 0 ? null : `${mirrors.length}`,
       children: mirrors,
     },
+    describeRelays(cluster),
   ]);
   context.print(lines.join('\n'));
 }

@@ -1,9 +1,11 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { CryptoProgress, JoinTokenMade, KeyStep } from '#shared/contract/api.ts';
 import type { clusterEndpoints } from '#shared/contract/endpoints.ts';
+import type { RelaySecretGiven } from '#shared/contract/relay.ts';
 import { namesOfIdentity } from '#shared/contract/identity.ts';
 import { planPublished } from '../../instances/identity/published.ts';
 import { listNamedAppliances } from '../../instances/record/appliance-users.ts';
+import type { Relays } from '../../net/relay/relays.ts';
 import type { Renewed } from '../../cluster/membership/renew-key.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { InstanceIndex } from '../../records/instance-index.ts';
@@ -29,6 +31,8 @@ export interface ClusterRoutesDependencies {
   };
   /** @throws AppError NOT_SUPPORTED on a single-node cluster */
   readonly issueJoinToken: (lifetimeS: number) => Promise<JoinTokenMade>;
+  readonly relays: Pick<Relays, 'listMissing'>;
+  readonly giveRelaySecret: (name: string, secret: string) => Promise<RelaySecretGiven>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
@@ -36,14 +40,18 @@ export function clusterRoutes(
   dependencies: ClusterRoutesDependencies,
 ): Handlers<typeof clusterEndpoints> {
   const { clusters, nodes, instances, index, storeDescription, clusterKey } = dependencies;
-  const { issueJoinToken, clock } = dependencies;
+  const { issueJoinToken, relays, giveRelaySecret, clock } = dependencies;
   return {
-    'GET /v1/cluster': async () => ({
-      ...(await clusters.load()),
-      store: storeDescription,
-      nodes: [...(await nodes.names())],
-      instances: (await index.list()).length,
-    }),
+    'GET /v1/cluster': async () => {
+      const cluster = await clusters.load();
+      return {
+        ...cluster,
+        store: storeDescription,
+        nodes: [...(await nodes.names())],
+        instances: (await index.list()).length,
+        relaysWithoutSecret: [...relays.listMissing(cluster)],
+      };
+    },
     'GET /v1/appliances/{name}/users': async ({ params }) =>
       (await listNamedAppliances({ clusters, instances })).get(params.name) ?? {
         cluster: false,
@@ -66,6 +74,8 @@ export function clusterRoutes(
         keys: renewed.map(({ createdAtMs, signsFromMs }) => ({ createdAtMs, signsFromMs })),
       };
     },
+    'POST /v1/relays/{name}/secret': ({ params, body }) =>
+      giveRelaySecret(params.name, body.secret),
     'POST /v1/cluster/join-tokens': ({ body }) => issueJoinToken(body.lifetimeS),
     'POST /v1/cluster/key-steps': ({ body }) => clusterKey.takeStep(body),
   };

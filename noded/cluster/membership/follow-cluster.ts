@@ -8,6 +8,7 @@ export interface FollowClusterDependencies {
   readonly store: Pick<Store, 'watch'>;
   readonly services: { refresh(): Promise<void> };
   readonly identities: { hasChanged(): Promise<boolean> };
+  readonly relays: { refresh(): Promise<void> };
   /** @returns false when some views could not be made, because the store did not answer */
   readonly keeper: { republishAll(): Promise<boolean> };
   readonly metad: { onRestarted(listener: () => Promise<void>): void };
@@ -29,6 +30,7 @@ export function followCluster({
   store,
   services,
   identities,
+  relays,
   keeper,
   metad,
   logger,
@@ -50,6 +52,7 @@ export function followCluster({
     await attempt(async () => {
       if ((await identities.hasChanged()) || isBehind) await republish();
     });
+    await attempt(() => relays.refresh());
     await attempt(() => services.refresh());
   };
   const watches = [CLUSTER, IDENTITY].map((collection) =>

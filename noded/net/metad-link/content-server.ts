@@ -14,11 +14,13 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { DatagramRelay } from './datagram-relay.ts';
-import { GuestFailures } from './guest-failures.ts';
+import type { OpenRelay } from '../relay/relays.ts';
+import { AUDIT_RATES, GuestLines } from './guest-lines.ts';
 import type { MetadFileSocket } from './hand-over-file.ts';
 import { refuse } from './refuse.ts';
 import { BootSender, type FindBootTree } from './send-boot.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
+import { RelaySender } from './send-relay.ts';
 import { sendFile } from './send-file.ts';
 import { type IssueToken, TokenSender } from './send-token.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
@@ -39,6 +41,7 @@ export interface ContentProvider {
   readonly findBootTree: FindBootTree;
   readonly findService: FindService;
   readonly issueToken: IssueToken;
+  readonly openRelay: OpenRelay;
 }
 
 export interface ContentServer {
@@ -59,11 +62,11 @@ const MAX_LOGGED_PATH = 256;
 const SOCKET_MODE = 0o660;
 
 /**
- * Serves images, packages, boot files, identity tokens, credentials and exposed services to metad
- * (shared/contract/metad-control.ts).
+ * Serves images, packages, boot files, identity tokens, credentials, relays and exposed services to
+ * metad (shared/contract/metad-control.ts).
  */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
-  const failures = new GuestFailures(options.logger, options.clock);
+  const failures = new GuestLines(options.logger, options.clock);
   const metad: MetadFileSocket = {
     path: join(dirname(options.socketPath), METAD_FILE_SOCKET),
     gid: options.gid,
@@ -73,9 +76,15 @@ export async function startContentServer(options: ContentServerOptions): Promise
     mirrors: new MirrorSender(options.content.openMirror),
     boots: new BootSender(options.content.findBootTree, metad),
     tokens: new TokenSender(options.content.issueToken),
+    relays: new RelaySender({
+      ...{ openRelay: options.content.openRelay, failures, clock: options.clock },
+      audit: new GuestLines(options.logger, options.clock, AUDIT_RATES),
+    }),
     bulk: new InstanceSlots(MAX_BULK_STREAMS),
   };
-  const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
+  // Bodies for relays may take longer; relays limit their time.
+  const timeouts = { headersTimeout: 30_000, requestTimeout: 0 };
+  const server = createServer(timeouts, (request, response) => {
     answer(request, response, options.content, senders).catch((error: unknown) =>
       fail(response, request, error, failures),
     );
@@ -113,6 +122,7 @@ interface Senders {
   readonly mirrors: MirrorSender;
   readonly boots: BootSender;
   readonly tokens: TokenSender;
+  readonly relays: RelaySender;
   /**
    * Images and packages until their answers are closed. Each needs a descriptor and buffers; a
    * package also needs a download.
@@ -124,8 +134,12 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   content: ContentProvider,
-  { metad, mirrors, boots, tokens, bulk }: Senders,
+  { metad, mirrors, boots, tokens, relays, bulk }: Senders,
 ): Promise<void> {
+  const [, ofRelay = '', relayTarget] =
+    /^\/v1\/instances\/([^/]+)\/relay\/(.*)$/.exec(request.url ?? '') ?? [];
+  if (relayTarget !== undefined && uuidType.safeParse(ofRelay).success)
+    return relays.send(ofRelay, relayTarget, request, response);
   const [, uuid = '', kind, mirrorPath, bootPath, tokenQuery, cloudName] =
     /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*)|identity\/token\?(.*)|identity\/credentials\/(.*))$/.exec(
       request.url ?? '',
@@ -193,9 +207,10 @@ function instanceOf(request: IncomingMessage): string {
   return uuidType.safeParse(uuid).data ?? '';
 }
 
-/** Guests choose the length of a mirror path. */
+/** Guests choose the length of a path. A query may contain values of the guest. */
 function failureOf(request: IncomingMessage, error: unknown): object {
-  return { path: request.url?.slice(0, MAX_LOGGED_PATH), reason: messageOf(error) };
+  const [path] = request.url?.split('?', 1) ?? [];
+  return { path: path?.slice(0, MAX_LOGGED_PATH), reason: messageOf(error) };
 }
 
 /**
@@ -206,7 +221,7 @@ function fail(
   response: ServerResponse,
   request: IncomingMessage,
   error: unknown,
-  failures: GuestFailures,
+  failures: GuestLines,
 ): void {
   failures.warn(instanceOf(request), 'content.failed', failureOf(request, error));
   if (response.headersSent) response.destroy();

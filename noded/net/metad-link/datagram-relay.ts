@@ -9,7 +9,7 @@ import { MAX_DATAGRAM_BYTES, MAX_DATAGRAM_FLOWS } from '#shared/contract/metad-c
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { DatagramReader, encodeDatagram } from '#shared/stream/datagram-frames.ts';
-import type { GuestFailures } from './guest-failures.ts';
+import type { GuestLines } from './guest-lines.ts';
 import { acceptUpgrade, refuseUpgrade } from './answer-upgrade.ts';
 import type { FindService } from './service-relay.ts';
 
@@ -33,7 +33,7 @@ const MAX_WAITING_BYTES = 64 * 1024;
 
 export interface DatagramRelayOptions {
   readonly findService: FindService;
-  readonly failures: GuestFailures;
+  readonly failures: GuestLines;
 }
 
 /**

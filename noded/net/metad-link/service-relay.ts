@@ -8,7 +8,7 @@ import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import { acceptUpgrade, refuseUpgrade } from './answer-upgrade.ts';
-import type { GuestFailures } from './guest-failures.ts';
+import type { GuestLines } from './guest-lines.ts';
 import { type ProxiedInstance, proxyHeader } from './proxy-header.ts';
 import { lstat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -45,7 +45,7 @@ export interface ServiceRelayOptions {
   readonly findService: FindService;
   /** Concurrent connections of one instance. */
   readonly maxConnections: number;
-  readonly failures: GuestFailures;
+  readonly failures: GuestLines;
 }
 
 /** Answers metad's requests for exposed TCP services. */

@@ -13,6 +13,7 @@ import type { BootViews } from '../../instances/view/boot-views.ts';
 import type { MachineKeeper } from '../../instances/machines/machine-keeper.ts';
 import type { Orphans } from '../../instances/machines/orphans.ts';
 import type { MetadLink } from '../../net/metad-link/metad-link.ts';
+import type { Relays } from '../../net/relay/relays.ts';
 import type { NatNetworks } from '../../net/tenant/nat-networks.ts';
 import type { ApplianceFiles } from '../../provision/appliance/appliance-files.ts';
 import type { ClusterRepository } from '../../records/cluster-repository.ts';
@@ -68,6 +69,7 @@ export interface NodeParts {
     readonly keeper: Pick<MachineKeeper, 'list'>;
     readonly bootViews: Pick<BootViews, 'state'>;
     readonly metad: Pick<MetadLink, 'pid' | 'restarts'>;
+    readonly relays: Pick<Relays, 'listMissing'>;
     readonly orphans: Pick<Orphans, 'list'>;
   };
   readonly clusterKey: Pick<ClusterKey, 'describe'>;

@@ -18,6 +18,7 @@ import { checkIdentity } from './examine-identity.ts';
 import { checkIsolation } from './examine-isolation.ts';
 import { checkMembership, checkOrphans } from './examine-membership.ts';
 import { checkNetworks } from './examine-networks.ts';
+import { checkRelays } from './examine-relays.ts';
 import { checkSecrecy } from './examine-secrecy.ts';
 import { checkSecrets } from './examine-secrets.ts';
 import { checkFreeDisk } from './examine-space.ts';
@@ -53,6 +54,7 @@ const CHECKS: readonly Check[] = [
   checkSecrecy,
   checkCertificates,
   checkIdentity,
+  checkRelays,
 ];
 
 export async function examineHost(parts: NodeParts): Promise<DoctorReport> {

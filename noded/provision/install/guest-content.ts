@@ -3,6 +3,7 @@ import type { ClusterRepository } from '../../records/cluster-repository.ts';
 import type { ContentProvider } from '../../net/metad-link/content-server.ts';
 import type { FindBootTree } from '../../net/metad-link/send-boot.ts';
 import type { IssueToken } from '../../net/metad-link/send-token.ts';
+import type { OpenRelay } from '../../net/relay/relays.ts';
 import type { FindService } from '../../net/metad-link/service-relay.ts';
 import { askMirror } from '../../content/downloads/ask-mirror.ts';
 import type { ActiveInstall } from './install-request.ts';
@@ -16,11 +17,12 @@ export interface GuestContentDependencies {
   readonly openPackage: OpenInstallPackage;
   readonly findBootTree: FindBootTree;
   readonly issueToken: IssueToken;
+  readonly openRelay: OpenRelay;
 }
 
 /**
  * Serves metad on behalf of this node's guests: bulk content during an installation, boot files of
- * the channel, identity tokens, and host services.
+ * the channel, identity tokens, relays, and host services.
  */
 export function createGuestContent({
   activeInstalls,
@@ -29,11 +31,13 @@ export function createGuestContent({
   openPackage,
   findBootTree,
   issueToken,
+  openRelay,
 }: GuestContentDependencies): ContentProvider {
   return {
     findService,
     findBootTree,
     issueToken,
+    openRelay,
     openImage: async (uuid) => activeInstalls.get(uuid)?.image ?? undefined,
     openMirror: async (uuid, name, request) => {
       if (!activeInstalls.get(uuid)) return undefined;

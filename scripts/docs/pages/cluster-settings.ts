@@ -127,6 +127,11 @@ const SETTINGS: Readonly<
     default: 'none',
     text: 'Package mirrors that installations read through the metadata service.',
   },
+  relays: {
+    options: ['--relay'],
+    default: 'none',
+    text: 'Servers that guests reach through the metadata service, with a secret of the nodes.',
+  },
   identity: [
     {
       options: ['--identity'],

@@ -12,7 +12,7 @@ import {
   MAX_HEADER_BYTES,
   MAX_QUEUE_BYTES,
   MAX_UNANSWERED_PER_CONNECTION,
-  REQUEST_TIMEOUT_MS,
+  BODY_TIMEOUT_MS,
 } from '../../../metad/config/limits.ts';
 import {
   EC2_VERSIONS,
@@ -52,6 +52,10 @@ export function guestApiPage(): DocumentedPage {
           '`--dialects` of an instance chooses the dialects.',
       ),
       ...dialect.options.flatMap(describeDialect),
+      heading('Relays'),
+      paragraph(
+        '`/relay/NAME/PATH` passes a request of any method on to the server of a relay, with a credential of the node, if the instance may use the relay. The answer is that of the server, or a refusal with 403, 404, 405, 410, 413, 429, 502, 503 or 504.',
+      ),
       heading('Waiting for changes'),
       paragraph(
         `\`?wait_for_change=true&last_etag=ETAG&timeout_sec=SECONDS\` on a readable path returns when the content changes. Default: ${DEFAULT_CHANGE_WAIT_S} seconds, maximum ${MAX_CHANGE_WAIT_S}.`,
@@ -66,13 +70,17 @@ export function guestApiPage(): DocumentedPage {
         ['403', 'The source address, a forwarding header or the proof of the agent is wrong.'],
         ['404', 'The path does not exist.'],
         ['405', 'The path does not support the method.'],
-        ['408', 'The headers took too long.'],
+        ['408', 'The headers or the body took too long.'],
         ['409', 'Another report is in progress, or an event contradicts the state.'],
         ['410', 'A secret is lost. The body names it.'],
         ['413, 431', 'The body or the headers are too large.'],
         ['416', 'The range or offset is beyond the end.'],
         ['429', 'The rate limit is exceeded. `Retry-After` says when to try again.'],
-        ['502', 'The node cannot provide the image, package or mirror.'],
+        [
+          '502',
+          'The node cannot provide the image, package or mirror, or the server of a relay failed.',
+        ],
+        ['504', 'The server of a relay did not answer in time.'],
       ]),
       heading('Limits of an instance'),
       terms([
@@ -83,7 +91,7 @@ export function guestApiPage(): DocumentedPage {
         ['Connections', `${DEFAULT_LIMITS.connections}. Set by \`-H metadata_connections\`.`],
         ['Unanswered requests', `${MAX_UNANSWERED_PER_CONNECTION} per connection.`],
         ['Headers', `${MAX_HEADER_BYTES / KIB} KiB within ${HEADERS_TIMEOUT_MS / 1000} seconds.`],
-        ['Body', `${MAX_BODY_BYTES / KIB} KiB within ${REQUEST_TIMEOUT_MS / 1000} seconds.`],
+        ['Body', `${MAX_BODY_BYTES / KIB} KiB within ${BODY_TIMEOUT_MS / 1000} seconds.`],
         ['Idle connection', `${KEEP_ALIVE_TIMEOUT_MS / 1000} seconds.`],
         ['Queue in each direction', `${MAX_QUEUE_BYTES / MIB} MiB.`],
       ]),

@@ -46,6 +46,7 @@ export async function measureManyBoots(report: Report): Promise<void> {
     ...{ socketPath: lab.contentSocket, gid: METAD_UID, logger: silentLogger, clock: systemClock },
     content: {
       openImage: async () => undefined,
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       openPackage: async () => undefined,
       openMirror: async () => undefined,
       issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),

@@ -30,6 +30,8 @@ const handler = new GuestHandler({
 
   serveIdentity: async () => undefined,
   serveCredentials: async () => undefined,
+
+  serveRelay: ({ response }) => void response.writeHead(404).end(),
 });
 const guests = new GuestServer(handler, metrics);
 const registry: Registry = new Registry({

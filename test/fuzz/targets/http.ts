@@ -83,6 +83,8 @@ class HttpOracle {
 
       serveIdentity: async () => undefined,
       serveCredentials: async () => undefined,
+
+      serveRelay: ({ response }) => void response.writeHead(404).end(),
       metrics,
       audit: new Audit(
         { ...silentLogger, error: (...record: unknown[]) => failures.push(record) },

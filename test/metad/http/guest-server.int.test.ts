@@ -44,6 +44,7 @@ before(async () => {
     serveStream: ({ response }) => sendText(response, 502, 'none'),
     serveIdentity: async () => undefined,
     serveCredentials: async () => undefined,
+    serveRelay: ({ response }) => void response.writeHead(404).end(),
     metrics,
     audit: new Audit(logger, systemClock),
     clock: systemClock,

@@ -10,6 +10,7 @@ await startContentServer({
   ...{ socketPath, gid: METAD_UID, logger: silentLogger, clock: systemClock },
   content: {
     openImage: async () => undefined,
+    openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
     openPackage: async () => undefined,
     openMirror: async () => undefined,
     issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),

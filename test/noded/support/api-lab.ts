@@ -1,3 +1,5 @@
+import { RelaySecrets } from '../../../noded/net/relay/relay-secrets.ts';
+import { createRelays } from '../../../noded/net/relay/relays.ts';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -142,6 +144,10 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     loadJobs: async (ids) => (await repository.loadSome(ids)).map(summarizeJob),
   });
   t.after(() => feed[Symbol.asyncDispose]());
+  const relays = createRelays({
+    ...{ clusters, instances, hasChannel: () => false, clock, logger },
+    secrets: new RelaySecrets(),
+  });
   const dependencies = {
     version: '0.0.0',
     clusters,
@@ -189,6 +195,11 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     feed,
     describeSelf: () => ({ node: 'node1', version: '0.0.0' }),
     openWeb: () => Promise.reject(new Error('no web page here')),
+    relays,
+    giveRelaySecret: async (name, secret) => {
+      await relays.give(name, secret);
+      return { nodes: ['node1'], missing: [] };
+    },
     migrationTarget: noMigrationTarget(),
   } satisfies ApiDependencies;
   const served: ServedApi = {

@@ -21,6 +21,7 @@ function createExample(
     guestsWithoutSecrets: () => 3,
     guestBoots: () => Promise.resolve(['error', 'done', 'done'] as const),
     metadRestarts: () => 2,
+    relays: () => [{ relay: 'api', answers: 3, failures: 1, sent: 10, received: 20 }],
     cacheBytes: () => Promise.resolve(4096),
     places: () =>
       Promise.resolve([

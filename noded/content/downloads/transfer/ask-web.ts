@@ -129,7 +129,7 @@ function redirectionOf(url: URL, response: IncomingMessage): URL | null | undefi
   return location === undefined ? null : URL.parse(location, url);
 }
 
-function trusted(extra?: string): string[] {
+export function trusted(extra?: string): string[] {
   const known = [...getCACertificates('bundled'), ...getCACertificates('system')];
   return extra === undefined ? known : [...known, extra];
 }

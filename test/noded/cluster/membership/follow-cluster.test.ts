@@ -21,6 +21,7 @@ test('views that could not be made while the store was away are made when it is 
         };
       },
     },
+    relays: { refresh: async () => undefined },
     services: {
       refresh: () => {
         done.push('refresh');
@@ -72,6 +73,7 @@ test('a revoked identity reaches the views while the ports of services cannot be
         return { end: () => undefined, caughtUp: () => Promise.resolve() };
       },
     },
+    relays: { refresh: async () => undefined },
     services: { refresh: () => Promise.reject(new Error('nft')) },
     identities: { hasChanged: () => Promise.resolve(true) },
     keeper: { republishAll: () => Promise.resolve(done.push('views') > 0) },

@@ -109,6 +109,7 @@ before(async () => {
     logger: silentLogger,
     content: {
       openImage: async () => undefined,
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       openPackage: async () => undefined,
       issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),
       findService: async () => undefined,

@@ -53,6 +53,7 @@ async function startNode(ring: ReturnType<typeof ringOf>): Promise<Node> {
   let waiting = Promise.withResolvers<unknown>();
   const end = followCluster({
     ...{ store, identities: lab.identities, logger: silentLogger },
+    relays: { refresh: async () => undefined },
     services: { refresh: () => Promise.resolve() },
     keeper: {
       republishAll: async () => {

@@ -60,6 +60,7 @@ before(async () => {
     gid: process.getgid?.() ?? 0,
     content: {
       openImage: async () => Promise.resolve(undefined),
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       openPackage: async () => Promise.resolve(undefined),
       openMirror: async () => Promise.resolve(undefined),
       issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),

@@ -33,6 +33,7 @@ before(async () => {
     gid: process.getgid?.() ?? 0,
     content: {
       openImage: async () => Promise.resolve({ path, sizeBytes: IMAGE_BYTES }),
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       openPackage: async () => Promise.reject(new Error('not asked for')),
       findBootTree: async () => undefined,
       openMirror: async () => Promise.resolve(undefined),

@@ -8,7 +8,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { DatagramReader, encodeDatagram } from '#shared/stream/datagram-frames.ts';
 import { systemClock } from '#shared/clock/clock.ts';
 import { DatagramRelay } from '../../../../noded/net/metad-link/datagram-relay.ts';
-import { GuestFailures } from '../../../../noded/net/metad-link/guest-failures.ts';
+import { GuestLines } from '../../../../noded/net/metad-link/guest-lines.ts';
 import type { ServiceTarget } from '../../../../noded/net/metad-link/service-relay.ts';
 
 const uuid = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
@@ -24,7 +24,7 @@ function relayTo(host: string, hostPort: number): DatagramRelay {
   };
   return new DatagramRelay({
     findService: async () => target,
-    failures: new GuestFailures(silentLogger, systemClock),
+    failures: new GuestLines(silentLogger, systemClock),
   });
 }
 

@@ -58,6 +58,7 @@ before(async () => {
     gid: NOBODY,
     logger: silentLogger,
     content: {
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       findBootTree: async () => undefined,
       openMirror: async () => undefined,
       openImage: async () => undefined,

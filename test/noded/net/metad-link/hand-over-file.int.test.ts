@@ -44,6 +44,7 @@ before(async () => {
     ...{ socketPath, gid: process.getgid?.() ?? 0, logger: silentLogger, clock: systemClock },
     content: {
       openImage: async () => Promise.resolve({ path: archive, sizeBytes: OFFSET }),
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       openPackage: async () => Promise.resolve(undefined),
       openMirror: async () => Promise.resolve(undefined),
       issueToken: async () => ({ kind: 'refused', status: 403, reason: 'no identity' }),

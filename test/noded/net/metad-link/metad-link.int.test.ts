@@ -49,6 +49,7 @@ after(async () => {
 });
 
 const content: ContentProvider = {
+  openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
   findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async (uuid) => (uuid === installing ? { path: image, sizeBytes: 10 } : undefined),

@@ -53,6 +53,7 @@ before(async () => {
     gid: NOBODY,
     logger: silentLogger,
     content: {
+      openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
       findBootTree: async () => undefined,
       openMirror: async () => undefined,
       openImage: async () => undefined,

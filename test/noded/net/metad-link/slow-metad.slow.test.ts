@@ -16,6 +16,7 @@ const launcher = {
   args: ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, 'control-program.ts')],
 };
 const content: ContentProvider = {
+  openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
   findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async () => undefined,

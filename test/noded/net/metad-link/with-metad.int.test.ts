@@ -84,6 +84,7 @@ after(async () => {
 });
 
 const content: ContentProvider = {
+  openRelay: async () => ({ kind: 'refusal', status: 404, reason: 'no relay' }),
   findBootTree: async () => undefined,
   openMirror: async () => undefined,
   openImage: async () => ({ path: join(paths.root, 'image'), sizeBytes: image.length }),
