@@ -11,7 +11,7 @@ const refusal = (code: string) =>
 function resolve(answer: { readonly name: string } | Error, isTTY = true, force = false) {
   const ask = () => (answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer));
   const context = { terminal: { stdin: { isTTY } }, client: async () => ({ ask }) };
-  return wholeName(context as unknown as Context, 'web', { force } as never);
+  return wholeName(context as unknown as Context, 'web', { force });
 }
 
 test('a question names the whole instance, also for an abbreviation', async () => {
