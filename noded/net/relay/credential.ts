@@ -4,6 +4,11 @@ import { writtenForms } from '#shared/secret/written-forms.ts';
 
 /** Shorter parts of a secret would match ordinary bytes. */
 const MIN_FORM_LENGTH = 8;
+/**
+ * Lines of base64 of a longer secret are not searched: a hundred forms of them would make each
+ * answer slow, and keep the daemon from other work.
+ */
+const MAX_LENGTH_IN_LINES = 512;
 
 export interface Credential {
   /** Header of the request. */
@@ -17,7 +22,10 @@ export interface Credential {
 /** Returns a request's credential. It must reach no other place than that request. */
 export function createCredential(auth: RelayAuth, secret: Secret): Credential {
   const value = reveal(secret);
-  const forms = [value, ...writtenForms(value)];
+  const encoded = Buffer.from(value).toString('base64');
+  const isLine = (form: string): boolean =>
+    value.length > MAX_LENGTH_IN_LINES && form.length <= 76 && encoded.includes(form);
+  const forms = [value, ...[...writtenForms(value)].filter((form) => !isLine(form))];
   switch (auth.kind) {
     case 'bearer':
       return make(forms, ['authorization', `Bearer ${value}`]);

@@ -1,5 +1,7 @@
 /** Replaces each byte of a credential, so that lengths in the answer stay true. */
 const STAR = 0x2a;
+/** The search for a long needle begins with tables of its length, for each chunk. */
+const SEARCHED_BYTES = 32;
 
 /**
  * Masks byte strings in a stream. Bytes at the end of a chunk wait for the next one only if they
@@ -44,10 +46,12 @@ export class Scrubber {
   #find(bytes: Buffer): [number, number][] {
     const found: [number, number][] = this.#heldMasked > 0 ? [[0, this.#heldMasked]] : [];
     for (const needle of this.#needles) {
-      let at = bytes.indexOf(needle);
+      const start = needle.subarray(0, SEARCHED_BYTES);
+      let at = bytes.indexOf(start);
       while (at !== -1) {
-        found.push([at, at + needle.length]);
-        at = bytes.indexOf(needle, at + 1);
+        const end = at + needle.length;
+        if (bytes.subarray(at, end).equals(needle)) found.push([at, end]);
+        at = bytes.indexOf(start, at + 1);
       }
     }
     return found;

@@ -42,6 +42,14 @@ test('a chunk that cannot begin a needle passes at once', () => {
   assert.equal(scrubber.push(Buffer.from('ecy\n')).toString(), 'secrecy\n');
 });
 
+test('a long secret has few forms, so that answers stay fast', () => {
+  for (const length of [8, 50, 512, 4096]) {
+    const secret = new Secret('kQ4z/Rt+'.repeat(512).slice(0, length));
+    const { forms } = createCredential({ kind: 'bearer' }, secret);
+    assert.ok(forms.length < 40, `${forms.length} forms of ${length} characters`);
+  }
+});
+
 test('a credential is hidden in the forms in which servers echo it', () => {
   const value = 'p+/w rd&"x"=4%2\\end';
   const { forms } = createCredential({ kind: 'basic', user: 'me' }, new Secret(value));
