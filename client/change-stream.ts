@@ -51,7 +51,7 @@ export async function followChanges(options: ChangeStreamOptions): Promise<void>
       onState?.(failure);
       if (failure.status === 401 || failure.status === 403) throw failure;
     }
-    await sleep(delayMs, signal);
+    if (!signal.aborted) await sleep(delayMs, signal);
     delayMs = Math.min(delayMs * 2, MAX_DELAY_MS);
   }
 }
@@ -61,11 +61,12 @@ function toFailure(error: unknown): ApiFailure {
   return new ApiFailure(0, { code: 'UNREACHABLE', message: 'the node does not answer' });
 }
 
+/** Reads events until the connection ends. @throws also after a regular end */
 async function readOnce(
   { open, onEvent, onState, signal }: ChangeStreamOptions,
   position: { lastEventId: string },
   onAlive: () => void,
-): Promise<void> {
+): Promise<never> {
   const silence = new AbortController();
   const either = AbortSignal.any([signal, silence.signal]);
   let timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
@@ -90,6 +91,7 @@ async function readOnce(
         if (id !== undefined) position.lastEventId = id;
       }
     }
+    throw new ApiFailure(0, { code: 'UNREACHABLE', message: 'the node ended the connection' });
   } finally {
     clearTimeout(timer);
   }

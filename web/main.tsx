@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { followCluster } from './live/cluster.ts';
-import { loadSession } from './live/session.ts';
+import { keepSession, loadSession } from './live/session.ts';
 import { reportEnds } from './live/submit.ts';
 import { App } from './shell/app.tsx';
 import { applyTheme } from './shell/theme.ts';
@@ -9,6 +9,7 @@ const RETRY_MS = 2000;
 
 applyTheme();
 followCluster();
+keepSession();
 reportEnds();
 const place = document.getElementById('app');
 if (place !== null) render(<App />, place);

@@ -22,7 +22,7 @@ const PROGRAMS = [
 ];
 /** Settings and versions, which affect the linters besides the files. */
 const SETTINGS =
-  /^(?:package(?:-lock)?\.json|(?:web\/)?tsconfig\.json|eslint\.config\.js|\.prettierrc\.json|\.prettierignore)$/;
+  /^(?:package(?:-lock)?\.json|(?:(?:test\/)?web\/)?tsconfig\.json|eslint\.config\.js|\.prettierrc\.json|\.prettierignore)$/;
 const FORMATTED = /\.(?:[cm]?[jt]sx?|json|ya?ml|html|css)$/;
 
 const contents = await readContents(projectDir);
@@ -41,6 +41,7 @@ await lint(
 await lint('eslint', keysOfClosures(programs, said), ['--no-warn-ignored']);
 await compile('.', 'tsc.tsbuildinfo');
 await compile('web', 'tsc-web.tsbuildinfo');
+await compile('test/web', 'tsc-test-web.tsbuildinfo');
 await must('depcruise', [...['--config', '.dependency-cruiser.cjs', '--no-progress', ...PROGRAMS]]);
 await must('knip', []);
 await checkWords();

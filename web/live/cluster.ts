@@ -5,6 +5,8 @@ import { readLines } from '../../client/lines.ts';
 import { KeyedList } from './keyed-list.ts';
 import { backgroundApi, openStream, session } from './session.ts';
 
+const RETRY_MS = 3000;
+
 export type Instance = Schemas['InstanceSummary'];
 export type Job = Schemas['JobsEvent']['changed'][number];
 export type NodeState = Schemas['NodesEvent']['nodes'][number];
@@ -21,22 +23,42 @@ export const connection = signal<'connecting' | 'open' | ApiFailure>('connecting
 /** Follows the cluster whenever a user is logged in. */
 export function followCluster(): void {
   let current: AbortController | undefined;
-  let user: string | undefined;
+  let former: string | undefined;
+  let reader: string | undefined;
   effect(() => {
-    const { user: now } = session.value ?? {};
-    if (now === user) return;
-    user = now;
+    const { user, csrf } = session.value ?? {};
+    if (csrf === former) return;
+    former = csrf;
     current?.abort();
-    if (now === undefined) return;
+    if (user === undefined) return;
+    if (user !== reader) clearLists();
+    reader = user;
     current = new AbortController();
     void follow(current.signal);
   });
 }
 
+/** Another user may see other instances. */
+function clearLists(): void {
+  instances.clear();
+  jobs.clear();
+  nodes.value = [];
+}
+
 async function follow(stop: AbortSignal): Promise<void> {
+  let reading: AbortController | undefined;
+  const readLists = (): void => {
+    reading?.abort();
+    reading = new AbortController();
+    const signal = AbortSignal.any([stop, reading.signal]);
+    for (const read of [readInstances, readJobs]) void repeat(read, signal);
+  };
   await followChanges({
     open: (headers, signal) => openStream('/v1/events', signal, headers),
-    onEvent: applyChange,
+    onEvent: (change) => {
+      if (isLoss(change)) readLists();
+      applyChange(change);
+    },
     onState: (state) => {
       connection.value = state;
     },
@@ -44,9 +66,13 @@ async function follow(stop: AbortSignal): Promise<void> {
   }).catch(() => undefined);
 }
 
-function applyChange({ event, data }: ChangeEvent): void {
-  if (event === 'hello' && !data.isResumed) void loadLists();
-  if (event === 'reset') void loadLists();
+/** Tells whether changes before this one are missing. */
+function isLoss({ event, data }: ChangeEvent): boolean {
+  return event === 'reset' || (event === 'hello' && !data.isResumed);
+}
+
+function applyChange(change: ChangeEvent): void {
+  const { event, data } = change;
   if (event === 'instances') {
     for (const instance of data.changed) instances.set(instance.uuid, instance);
     for (const uuid of data.removed) instances.delete(uuid);
@@ -56,26 +82,39 @@ function applyChange({ event, data }: ChangeEvent): void {
     for (const id of data.removed) jobs.delete(id);
   }
   if (event === 'nodes') nodes.value = data.nodes;
-  if (event === 'objects' || event === 'reset') objectsVersion.value += 1;
-}
-
-async function loadLists(): Promise<void> {
-  await Promise.allSettled([loadInstances(), loadJobs()]);
+  if (event === 'objects' || isLoss(change)) objectsVersion.value += 1;
 }
 
 /** Shows the first rows before the last ones have arrived. */
-async function loadInstances(): Promise<void> {
-  const { response } = await backgroundApi.GET('/v1/instance-summaries', { parseAs: 'stream' });
-  const found = new Set<string>();
-  if (response.body === null) return;
-  for await (const instance of readLines<Instance>(response.body)) {
-    found.add(instance.uuid);
-    instances.set(instance.uuid, instance);
-  }
-  instances.keepOnly(found);
+async function readInstances(signal: AbortSignal): Promise<void> {
+  const { response } = await backgroundApi.GET('/v1/instance-summaries', {
+    parseAs: 'stream',
+    signal,
+  });
+  if (response.body === null) throw new Error('the list is empty');
+  const { add, finish } = instances.startReading();
+  for await (const instance of readLines<Instance>(response.body)) add(instance.uuid, instance);
+  finish();
 }
 
-async function loadJobs(): Promise<void> {
-  const { data = [] } = await backgroundApi.GET('/v1/jobs');
-  jobs.replace(data.map((job) => [job.id, job]));
+async function readJobs(signal: AbortSignal): Promise<void> {
+  const { add, finish } = jobs.startReading();
+  const { data = [] } = await backgroundApi.GET('/v1/jobs', { signal });
+  for (const job of data) add(job.id, job);
+  finish();
+}
+
+/** Repeats until it succeeds, since the node may be restarting. */
+async function repeat(
+  read: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await read(signal);
+      return;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
 }

@@ -1,5 +1,12 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 
+/** Receives the items of a list that is being read. */
+interface ListReader<Key, Item> {
+  readonly add: (key: Key, item: Item) => void;
+  /** Removes the items that the list does not contain. */
+  readonly finish: () => void;
+}
+
 /**
  * Holds the items of a list by their key. Readers of `items` render again at most once per frame,
  * however many items change.
@@ -8,6 +15,8 @@ export class KeyedList<Key, Item> {
   readonly #byKey = new Map<Key, Item>();
   readonly #items = signal<readonly Item[]>([]);
   readonly #isLoaded = signal(false);
+  /** Keys that changed since the current reading began; null while none is being read. */
+  #changed: Set<Key> | null = null;
   #isScheduled = false;
 
   /** All items, in the order of their arrival. */
@@ -21,29 +30,48 @@ export class KeyedList<Key, Item> {
   }
 
   set(key: Key, item: Item): void {
+    this.#changed?.add(key);
     this.#byKey.set(key, item);
     this.#publishSoon();
   }
 
   delete(key: Key): void {
+    this.#changed?.add(key);
     if (this.#byKey.delete(key)) this.#publishSoon();
   }
 
-  /** Replaces the list. */
-  replace(entries: Iterable<readonly [Key, Item]>): void {
+  /**
+   * Starts to read the list anew, which ends an earlier reading. A change that arrives meanwhile is
+   * newer than the item of the list.
+   */
+  startReading(): ListReader<Key, Item> {
+    const changed = new Set<Key>();
+    const found = new Set<Key>();
+    this.#changed = changed;
+    return {
+      add: (key, item) => {
+        if (this.#changed !== changed) return;
+        found.add(key);
+        if (changed.has(key)) return;
+        this.#byKey.set(key, item);
+        this.#publishSoon();
+      },
+      finish: () => {
+        if (this.#changed !== changed) return;
+        for (const key of this.#byKey.keys())
+          if (!found.has(key) && !changed.has(key)) this.#byKey.delete(key);
+        this.#changed = null;
+        this.#isLoaded.value = true;
+        this.#publish();
+      },
+    };
+  }
+
+  /** Forgets all items, and ends a reading. */
+  clear(): void {
+    this.#changed = null;
     this.#byKey.clear();
-    for (const [key, item] of entries) this.#byKey.set(key, item);
-    this.finish();
-  }
-
-  /** Removes items that a complete new list does not contain. */
-  keepOnly(keys: ReadonlySet<Key>): void {
-    for (const key of this.#byKey.keys()) if (!keys.has(key)) this.#byKey.delete(key);
-    this.finish();
-  }
-
-  finish(): void {
-    this.#isLoaded.value = true;
+    this.#isLoaded.value = false;
     this.#publish();
   }
 

@@ -1,15 +1,19 @@
-import { computed, signal } from '@preact/signals';
+import { batch, computed, signal } from '@preact/signals';
 import { ApiFailure, createApiClient, readFailure, type Schemas } from '../../client/api-client.ts';
 
 type Session = Schemas['WebSession'];
 
 /** The user of this browser; null before a login; undefined before the first answer. */
 export const session = signal<Session | null | undefined>(undefined);
-export const mayWrite = computed(() => session.value?.role === 'write');
+/** The last session until a logout. Its page stays in place below the login after an expiry. */
+export const lastSession = signal<Session | null>(null);
+export const mayWrite = computed(() => lastSession.value?.role === 'write');
 /** Users bound to instances do not see the cluster. */
-export const seesCluster = computed(() => session.value?.isBound === false);
+export const seesCluster = computed(() => lastSession.value?.isBound === false);
 
 const CSRF_HEADER = 'X-Gnt-Csrf';
+/** Far below the time after which an idle session expires. */
+const PROLONG_MS = 60_000;
 /** Marks requests without a user's action, which do not prolong the session. */
 const BACKGROUND_HEADER = 'X-Gnt-Background';
 
@@ -53,11 +57,20 @@ export function endSession(): void {
 }
 
 /** Asks for the user of the cookie. */
-export async function loadSession(): Promise<void> {
-  const response = await fetch('/session', { headers: { [BACKGROUND_HEADER]: '1' } });
+export async function loadSession(
+  headers: Readonly<Record<string, string>> = { [BACKGROUND_HEADER]: '1' },
+): Promise<void> {
+  const response = await fetch('/session', { headers });
   if (response.status === 401) session.value = null;
-  else if (response.ok) session.value = (await response.json()) as Session;
+  else if (response.ok) startSession((await response.json()) as Session);
   else throw await readFailure(response);
+}
+
+function startSession(started: Session): void {
+  batch(() => {
+    session.value = started;
+    lastSession.value = started;
+  });
 }
 
 /** @throws ApiFailure for a wrong name or password, and after too many attempts */
@@ -76,5 +89,26 @@ export async function logIn(user: string, password: string): Promise<void> {
 export async function logOut(): Promise<void> {
   const headers = { [CSRF_HEADER]: session.value?.csrf ?? '' };
   await fetch('/logout', { method: 'POST', headers });
-  session.value = null;
+  batch(() => {
+    session.value = null;
+    lastSession.value = null;
+  });
+}
+
+/**
+ * Prolongs the session while the user works, since most requests of the page are in the background.
+ * A page without a session looks for one whenever it comes into view: another tab may have it.
+ */
+export function keepSession(): void {
+  let prolongedAt = performance.now();
+  const prolong = (): void => {
+    if (!session.value || performance.now() - prolongedAt < PROLONG_MS) return;
+    prolongedAt = performance.now();
+    void loadSession({}).catch(() => undefined);
+  };
+  addEventListener('pointerdown', prolong, { capture: true });
+  addEventListener('keydown', prolong, { capture: true });
+  document.addEventListener('visibilitychange', () => {
+    if (session.value === null && !document.hidden) void loadSession().catch(() => undefined);
+  });
 }

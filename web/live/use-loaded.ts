@@ -1,5 +1,6 @@
 import { type ReadonlySignal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { session } from './session.ts';
 
 export interface Loaded<Value> {
   readonly value: ReadonlySignal<Value | undefined>;
@@ -9,7 +10,7 @@ export interface Loaded<Value> {
 }
 
 /**
- * Loads a value, and again when a key changes.
+ * Loads a value, and again when a key changes or a user logs in.
  * @param keys values that the result depends on
  */
 export function useLoaded<Value>(
@@ -20,7 +21,9 @@ export function useLoaded<Value>(
   const error = useSignal<unknown>(undefined);
   const attempt = useSignal(0);
   const count = attempt.value;
+  const login = session.value?.csrf;
   useEffect(() => {
+    if (login === undefined) return;
     const stop = new AbortController();
     load(stop.signal).then(
       (loaded) => {
@@ -33,7 +36,7 @@ export function useLoaded<Value>(
       },
     );
     return () => stop.abort();
-  }, [...keys, count]);
+  }, [...keys, count, login]);
   return {
     value,
     error,

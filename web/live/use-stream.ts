@@ -1,9 +1,16 @@
 import { type ReadonlySignal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { ApiFailure } from '../../client/api-client.ts';
 import { readLines } from '../../client/lines.ts';
-import { openStream } from './session.ts';
+import { openStream, session } from './session.ts';
 
 const RETRY_MS = 3000;
+
+export interface Followed<State> {
+  readonly value: ReadonlySignal<State>;
+  /** Why the node refuses the stream; undefined while it is read. */
+  readonly error: ReadonlySignal<ApiFailure | undefined>;
+}
 
 /**
  * Follows a stream of JSON lines while the component is shown, and connects again after a break.
@@ -14,56 +21,62 @@ export function useLines<Line, State>(
   path: string | null,
   first: State,
   reduce: (state: State, line: Line) => State,
-): ReadonlySignal<State> {
-  const state = useSignal(first);
-  useEffect(() => {
-    state.value = first;
-    if (path === null) return;
-    const stop = new AbortController();
-    const follow = async (): Promise<void> => {
-      const { body } = await openStream(path, stop.signal);
-      if (body === null) return;
-      let current = first;
-      for await (const line of readLines<Line>(body)) {
-        current = reduce(current, line);
-        state.value = current;
-      }
-    };
-    void repeat(follow, stop.signal);
-    return () => stop.abort();
-  }, [path]);
-  return state;
+): Followed<State> {
+  return useStream(path, first, async (body, show) => {
+    let current = first;
+    for await (const line of readLines<Line>(body)) show((current = reduce(current, line)));
+  });
 }
 
 /** Follows a text while the component is shown; the oldest characters go first. */
-export function useText(path: string | null, maxCharacters = 500_000): ReadonlySignal<string> {
-  const text = useSignal('');
+export function useText(path: string | null, maxCharacters = 500_000): Followed<string> {
+  return useStream(path, '', async (body, show) => {
+    let current = '';
+    for await (const piece of body.pipeThrough(new TextDecoderStream()))
+      show((current = (current + piece).slice(-maxCharacters)));
+  });
+}
+
+type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
+
+function useStream<State>(
+  path: string | null,
+  first: State,
+  read: (body: Body, show: (state: State) => void) => Promise<void>,
+): Followed<State> {
+  const value = useSignal(first);
+  const error = useSignal<ApiFailure | undefined>(undefined);
+  const login = session.value?.csrf;
   useEffect(() => {
-    text.value = '';
+    // After an expiry, the last state stays in view until the next login.
+    if (login === undefined) return;
+    value.value = first;
+    error.value = undefined;
     if (path === null) return;
     const stop = new AbortController();
     const follow = async (): Promise<void> => {
       const { body } = await openStream(path, stop.signal);
       if (body === null) return;
-      let current = '';
-      for await (const piece of body.pipeThrough(new TextDecoderStream())) {
-        current = (current + piece).slice(-maxCharacters);
-        text.value = current;
-      }
+      await read(body, (state) => {
+        if (!stop.signal.aborted) value.value = state;
+      });
     };
-    void repeat(follow, stop.signal);
+    void repeat(follow, stop.signal).catch((failure: unknown) => {
+      if (failure instanceof ApiFailure && !stop.signal.aborted) error.value = failure;
+    });
     return () => stop.abort();
-  }, [path]);
-  return text;
+  }, [path, login]);
+  return { value, error };
 }
 
-/** Repeats after a failure, not after a regular end. */
+/** Repeats after a break, not after a regular end. @throws ApiFailure if the node refuses */
 async function repeat(follow: () => Promise<void>, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     try {
       await follow();
       return;
-    } catch {
+    } catch (error) {
+      if (error instanceof ApiFailure && error.status >= 400 && error.status < 500) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }

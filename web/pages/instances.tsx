@@ -4,9 +4,10 @@ import { type Instance, instances } from '../live/cluster.ts';
 import { mayWrite } from '../live/session.ts';
 import { CommandLine } from '../parts/command-line.tsx';
 import { formatMiB, formatNumber, formatTime } from '../parts/format.ts';
+import { sortRows } from '../parts/rows.ts';
 import { State, wordOfState } from '../parts/state.tsx';
 import { Text } from '../parts/text.tsx';
-import { type Column, sortRows, VirtualTable } from '../parts/virtual-table.tsx';
+import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { Page } from '../shell/page.tsx';
 import { instancePath, Link, query, setQuery } from '../shell/router.tsx';
 import { chooseInstances, listCommand } from './choose-instances.ts';
@@ -18,6 +19,7 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'name',
     title: 'Name',
+    isMain: true,
     cell: ({ name }) => (
       <Link to={instancePath(name)}>
         <Text>{name}</Text>
@@ -130,9 +132,11 @@ export function InstancesPage(): JSX.Element {
           />
         )}
         <p role="status">
-          {count === all ? formatNumber(all) : `${formatNumber(count)} of ${formatNumber(all)}`}
+          {count === all ? '' : `${formatNumber(count)} of `}
+          {formatNumber(all)} {all === 1 ? 'instance' : 'instances'}
         </p>
       </div>
+      <CommandLine>{listCommand(choice.value)}</CommandLine>
       <VirtualTable
         label="Instances"
         columns={COLUMNS}
@@ -148,7 +152,6 @@ export function InstancesPage(): JSX.Element {
               : 'No instance matches.'
         }
       />
-      <CommandLine>{listCommand(choice.value)}</CommandLine>
     </Page>
   );
 }

@@ -7,9 +7,10 @@ import { messageOf } from '../parts/failure.tsx';
 import { formatDuration, formatTime } from '../parts/format.ts';
 import { JobView } from '../parts/job-view.tsx';
 import { commandLine } from '../parts/quote.ts';
+import { sortRows } from '../parts/rows.ts';
 import { State } from '../parts/state.tsx';
 import { Text } from '../parts/text.tsx';
-import { type Column, sortRows, VirtualTable } from '../parts/virtual-table.tsx';
+import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { notify } from '../shell/notices.tsx';
 import { Page } from '../shell/page.tsx';
 import { Link, query, setQuery } from '../shell/router.tsx';
@@ -20,6 +21,7 @@ const COLUMNS: readonly Column<Job>[] = [
   {
     key: 'id',
     title: 'Job',
+    isMain: true,
     cell: ({ id, summary }) => (
       <Link to={`/jobs/${id}`}>
         {id} <Text>{summary}</Text>
@@ -67,6 +69,7 @@ export function JobsPage(): JSX.Element {
           Only jobs that have not ended
         </label>
       </div>
+      <CommandLine>{commandLine('gnt-job', 'list')}</CommandLine>
       <VirtualTable
         label="Jobs"
         columns={COLUMNS}
@@ -76,7 +79,6 @@ export function JobsPage(): JSX.Element {
         onSort={(order) => setQuery({ sort: order === '-id' ? null : order })}
         empty={jobs.isLoaded.value ? 'There is no job.' : 'Loading …'}
       />
-      <CommandLine>{commandLine('gnt-job', 'list')}</CommandLine>
     </Page>
   );
 }

@@ -3,18 +3,21 @@ import type { Schemas } from '../../client/api-client.ts';
 import { addJobEvent, type JobProgress, NO_PROGRESS, rateOf } from '../live/job-progress.ts';
 import { useLines } from '../live/use-stream.ts';
 import { Bar } from './bar.tsx';
+import { Failure } from './failure.tsx';
 import { formatBytes, formatDuration } from './format.ts';
 import { State } from './state.tsx';
 import { Text } from './text.tsx';
 
 /** Follows a job: its state, stages with their times, transfers, log and failure. */
 export function JobView({ id }: { readonly id: number }): JSX.Element {
-  const progress = useLines<Schemas['JobEvent'], JobProgress>(
+  const { value, error } = useLines<Schemas['JobEvent'], JobProgress>(
     `/v1/jobs/${id}/events`,
     NO_PROGRESS,
     addJobEvent,
-  ).value;
+  );
+  const progress = value.value;
   const { status, transfer, lines, job } = progress;
+  if (error.value !== undefined) return <Failure error={error.value} />;
   return (
     <>
       <p role="status">{status === null ? 'Loading …' : <State of={status} />}</p>

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { type SortOrder, targetOf } from './rows.ts';
 
 export interface Column<Row> {
   readonly key: string;
@@ -8,14 +9,13 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren;
   /** Numbers are set to the right. */
   readonly isNumber?: boolean;
+  /** Gets the room that other columns leave, for names. */
+  readonly isMain?: boolean;
   /** Hidden on narrow screens. */
   readonly isWide?: boolean;
   /** Absent: the column cannot be sorted by. */
   readonly compare?: (a: Row, b: Row) => number;
 }
-
-/** A column's key, after a minus sign for the reverse order. */
-export type SortOrder = string;
 
 interface TableProps<Row> {
   readonly label: string;
@@ -82,9 +82,9 @@ export function VirtualTable<Row>(props: TableProps<Row>): JSX.Element {
         {from > 0 && <Spacer rows={from} columns={columns.length} />}
         {shown.map((row, offset) => (
           <tr key={keyOf(row)} aria-rowindex={from + offset + 2} data-index={from + offset}>
-            {columns.map(({ key, cell, isNumber, isWide }) => (
-              <td key={key} class={classOf(isNumber, isWide)}>
-                {cell(row)}
+            {columns.map((column) => (
+              <td key={column.key} class={classOf(column)}>
+                {column.cell(row)}
               </td>
             ))}
           </tr>
@@ -100,8 +100,8 @@ export function VirtualTable<Row>(props: TableProps<Row>): JSX.Element {
   );
 }
 
-function classOf(isNumber = false, isWide = false): string {
-  return `${isNumber ? 'number' : ''} ${isWide ? 'wide' : ''}`.trim();
+function classOf<Row>({ isMain, isNumber, isWide }: Column<Row>): string {
+  return [isMain && 'main', isNumber && 'number', isWide && 'wide'].filter(Boolean).join(' ');
 }
 
 interface HeadingProps<Row> {
@@ -111,10 +111,10 @@ interface HeadingProps<Row> {
 }
 
 function Heading<Row>({ column, sort, onSort }: HeadingProps<Row>): JSX.Element {
-  const { key, title, compare, isNumber, isWide } = column;
+  const { key, title, compare } = column;
   const direction = sort === key ? 'ascending' : sort === `-${key}` ? 'descending' : 'none';
   return (
-    <th scope="col" class={classOf(isNumber, isWide)} aria-sort={compare ? direction : undefined}>
+    <th scope="col" class={classOf(column)} aria-sort={compare ? direction : undefined}>
       {compare === undefined ? (
         title
       ) : (
@@ -144,16 +144,6 @@ function Spacer({
   );
 }
 
-/** Returns the row that a key leads to; undefined for other keys. Pure. */
-function targetOf(key: string, index: number, count: number): number | undefined {
-  if (Number.isNaN(index)) return undefined;
-  if (key === 'ArrowDown') return Math.min(index + 1, count - 1);
-  if (key === 'ArrowUp') return Math.max(index - 1, 0);
-  if (key === 'Home') return 0;
-  if (key === 'End') return count - 1;
-  return undefined;
-}
-
 /** Scrolls to a row, which may not be an element yet, and focuses its link. */
 function focusRow(body: HTMLElement, index: number): void {
   const find = (): HTMLElement | null => body.querySelector(`tr[data-index="${index}"] a`);
@@ -165,17 +155,4 @@ function focusRow(body: HTMLElement, index: number): void {
   const top = body.getBoundingClientRect().top + scrollY;
   scrollTo(0, top + index * ROW_HEIGHT - innerHeight / 2);
   requestAnimationFrame(() => requestAnimationFrame(() => find()?.focus()));
-}
-
-/** Returns the rows in an order. Pure. */
-export function sortRows<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  sort: SortOrder,
-): readonly Row[] {
-  const isReverse = sort.startsWith('-');
-  const key = isReverse ? sort.slice(1) : sort;
-  const compare = columns.find((column) => column.key === key)?.compare;
-  if (compare === undefined) return rows;
-  return rows.toSorted(isReverse ? (a, b) => compare(b, a) : compare);
 }

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { connection } from '../live/cluster.ts';
-import { logOut, session } from '../live/session.ts';
+import { lastSession, logOut } from '../live/session.ts';
 import { Asking } from '../parts/ask.tsx';
 import { Login } from './login.tsx';
 import { pageOf, sections } from './pages.tsx';
@@ -20,9 +20,9 @@ export function App(): JSX.Element {
         Skip to the content
       </a>
       <Navigation />
-      {session.value !== undefined && (
-        <div class="page">{session.value !== null && pageOf(path.value)}</div>
-      )}
+      <div class="page" key={lastSession.value?.user}>
+        {lastSession.value !== null && pageOf(path.value)}
+      </div>
       <Notices />
       <Asking />
       <Login />
@@ -31,7 +31,7 @@ export function App(): JSX.Element {
 }
 
 function Navigation(): JSX.Element {
-  const { user, node, version } = session.value ?? {};
+  const { user, node, version } = lastSession.value ?? {};
   const isLoopback = location.protocol === 'http:';
   return (
     <nav aria-label="Main">

@@ -34,7 +34,7 @@ function Ended({
   readonly install: Install;
 }): JSX.Element {
   const { state, startedAtMs, endedAtMs, stages, error, jobId } = install;
-  const log = useText(`/v1/instances/${encodeURIComponent(name)}/log`);
+  const { value: log } = useText(`/v1/instances/${encodeURIComponent(name)}/log`);
   const totalMs = Math.max(1, ...stages.map(({ durationMs }) => durationMs));
   return (
     <>

@@ -7,6 +7,7 @@ import { CommandLine } from '../../parts/command-line.tsx';
 import { Failure } from '../../parts/failure.tsx';
 import { commandLine } from '../../parts/quote.ts';
 import { Text } from '../../parts/text.tsx';
+import { ancestorsOf, entriesOf, joinPath } from './metadata-paths.ts';
 import type { SectionProps } from './instance.tsx';
 
 const MAX_CHARACTERS = 200_000;
@@ -81,21 +82,4 @@ function explain(error: unknown): unknown {
   return error instanceof ApiFailure && error.status === 404
     ? new ApiFailure(404, { message: 'the metadata has no such path', code: error.code })
     : error;
-}
-
-/** Returns the folders above a path, and the path itself. */
-function ancestorsOf(path: string): readonly { readonly to: string; readonly word: string }[] {
-  const parts = path.split(/(?<=\/)/);
-  return parts.map((word, index) => ({ to: parts.slice(0, index + 1).join(''), word }));
-}
-
-function joinPath(path: string, entry: string): string {
-  return `${path.endsWith('/') ? path : `${path}/`}${entry.split('=')[0] ?? ''}`;
-}
-
-/** Returns the names in a listing; null if the text is content. Paths of listings end with /. */
-function entriesOf(path: string, text: string): readonly string[] | null {
-  if (!path.endsWith('/')) return null;
-  const lines = text.split('\n').filter((line) => line !== '');
-  return lines.every((line) => /^[\w.:=@ -]+\/?$/.test(line)) ? lines : null;
 }

@@ -72,11 +72,12 @@ function Tags({ tags }: { readonly tags: readonly string[] }): JSX.Element {
 /** Shows the guest's own reports, as they arrive. */
 function Guest({ instance }: SectionProps): JSX.Element {
   const { name, running, ssh, channel, communication } = instance;
-  const reported = useLines<GuestProgress, GuestProgress | null>(
+  const { value } = useLines<GuestProgress, GuestProgress | null>(
     running === null ? null : `/v1/instances/${encodeURIComponent(name)}/boot`,
     null,
     (_, line) => line,
-  ).value;
+  );
+  const reported = value.value;
   const { boot, lifecycle } = reported ?? instance;
   const readyAtMs = reported?.readyAtMs ?? running?.readyAtMs ?? null;
   return (

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { after, type TestContext } from 'node:test';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+const CHROMIUM = '/usr/bin/chromium';
+/** Only a hang reaches it. */
+const LIMIT_MS = 60_000;
+
+/** The reason to skip a test that needs a browser; false if there is one. */
+export const noBrowser = existsSync(CHROMIUM)
+  ? false
+  : 'Chromium is missing: run sh scripts/host-packages.sh';
+
+let browser: Promise<Browser> | undefined;
+after(async () => (await browser)?.close());
+
+/**
+ * Opens an address in a new profile of Chromium. The test fails if a script of the page throws or
+ * the page breaks its content security policy.
+ */
+export async function openInBrowser(
+  t: TestContext,
+  address: string,
+  options: BrowserContextOptions = {},
+): Promise<Page> {
+  browser ??= chromium.launch({ executablePath: CHROMIUM });
+  const profile = await (
+    await browser
+  ).newContext({
+    viewport: { width: 1280, height: 800 },
+    // The loopback page uses http; the permanent page has a certificate of its own.
+    ignoreHTTPSErrors: true,
+    ...options,
+  });
+  profile.setDefaultTimeout(LIMIT_MS);
+  const problems: string[] = [];
+  profile.on('weberror', (error) => problems.push(String(error.error().stack)));
+  profile.on('console', (message) => {
+    if (message.type() === 'error' && /Content Security Policy/.test(message.text()))
+      problems.push(message.text());
+  });
+  t.after(async () => {
+    await profile.close();
+    assert.deepEqual(problems, []);
+  });
+  const page = await profile.newPage();
+  await page.goto(address);
+  return page;
+}
