@@ -1,14 +1,13 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
+import { brotliCompress, constants } from 'node:zlib';
 import { build } from 'esbuild';
 
 const source = join(import.meta.dirname, '../web');
 /** Browsers of the last two years. */
 const TARGET = 'es2022';
 const compressBrotli = promisify(brotliCompress);
-const compressGzip = promisify(gzip);
 
 /**
  * Bundles the web page into a folder. The names of scripts and styles contain a hash of their
@@ -49,9 +48,10 @@ export async function bundlePage(folder: string): Promise<void> {
   for (const name of await readdir(folder)) await compress(join(folder, name));
 }
 
+/** Replaces a file by its compressed form. gnt-noded reads both. */
 async function compress(path: string): Promise<void> {
   const content = await readFile(path);
   const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
   await writeFile(`${path}.br`, await compressBrotli(content, { params }));
-  await writeFile(`${path}.gz`, await compressGzip(content, { level: 9 }));
+  await rm(path);
 }

@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliDecompress } from 'node:zlib';
 import type { Context } from 'koa';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { installDir } from '#shared/paths/install-dir.ts';
+
+const decompress = promisify(brotliDecompress);
 
 /** The bundle of an installed package, and that of a checkout. */
 const FOLDERS = ['programs/web', 'node_modules/.cache/gnt-programs/web'];
@@ -15,8 +19,8 @@ const TYPES: ReadonlyMap<string, string> = new Map([
   ['.svg', 'image/svg+xml'],
   ['.png', 'image/png'],
 ]);
-/** Encodings by the suffix of a precompressed file, the preferred first. */
-const ENCODINGS = { br: '.br', gzip: '.gz' } as const;
+/** Suffix of files that the build has compressed. */
+const BROTLI = '.br';
 /** The bundler's names, which change with the content. */
 const HASHED = /-[A-Z0-9]{8}\.[a-z]+$/;
 const INDEX = '/index.html';
@@ -29,7 +33,7 @@ interface PageFile {
   readonly tag: string;
   readonly isHashed: boolean;
   readonly plain: Buffer;
-  readonly encoded: { readonly [Encoding in keyof typeof ENCODINGS]?: Buffer };
+  readonly brotli: Buffer | null;
 }
 /** The files of the built page by their path. */
 export type Page = ReadonlyMap<string, PageFile>;
@@ -40,15 +44,19 @@ export async function loadPage(): Promise<Page> {
     const page = await loadFolder(join(installDir, folder));
     if (page.has(INDEX)) return page;
   }
-  return new Map([[INDEX, describeFile('index.html', new Map(), Buffer.from(NOT_BUILT))]]);
+  return new Map([[INDEX, describeFile('index.html', Buffer.from(NOT_BUILT), null)]]);
 }
 
 export async function loadFolder(folder: string): Promise<Page> {
-  const found = new Map<string, Buffer>();
-  for (const name of await listFiles(folder)) found.set(name, await readFile(join(folder, name)));
   const page = new Map<string, PageFile>();
-  for (const [name, plain] of found)
-    if (TYPES.has(extname(name))) page.set(`/${name}`, describeFile(name, found, plain));
+  for (const file of await listFiles(folder)) {
+    const content = await readFile(join(folder, file));
+    const isBrotli = file.endsWith(BROTLI);
+    const name = isBrotli ? file.slice(0, -BROTLI.length) : file;
+    if (!TYPES.has(extname(name))) continue;
+    const plain = isBrotli ? await decompress(content) : content;
+    page.set(`/${name}`, describeFile(name, plain, isBrotli ? content : null));
+  }
   return page;
 }
 
@@ -64,15 +72,13 @@ async function listFiles(folder: string): Promise<readonly string[]> {
   }
 }
 
-function describeFile(name: string, all: ReadonlyMap<string, Buffer>, plain: Buffer): PageFile {
-  const br = all.get(`${name}${ENCODINGS.br}`);
-  const gzip = all.get(`${name}${ENCODINGS.gzip}`);
+function describeFile(name: string, plain: Buffer, brotli: Buffer | null): PageFile {
   return {
     type: TYPES.get(extname(name)) ?? 'application/octet-stream',
     tag: createHash('sha256').update(plain).digest('base64url').slice(0, 22),
     isHashed: HASHED.test(name),
     plain,
-    encoded: { ...(br && { br }), ...(gzip && { gzip }) },
+    brotli,
   };
 }
 
@@ -84,18 +90,18 @@ export function servePage(context: Context, page: Page): boolean {
   const isPlace = extname(context.path) === '';
   const file = page.get(isPlace ? INDEX : context.path);
   if (file === undefined) return false;
-  const encoding = context.acceptsEncodings('br', 'gzip', 'identity') || 'identity';
-  const encoded = encoding === 'br' || encoding === 'gzip' ? file.encoded[encoding] : undefined;
+  // Browsers accept Brotli where the network is slow: over TLS.
+  const brotli = context.acceptsEncodings('br', 'identity') === 'br' ? file.brotli : null;
   context.set('Cache-Control', file.isHashed ? 'public, max-age=31536000, immutable' : 'no-cache');
   context.set('Vary', 'Accept-Encoding');
-  context.set('ETag', `"${file.tag}${encoded === undefined ? '' : `-${encoding}`}"`);
+  context.set('ETag', `"${file.tag}${brotli === null ? '' : '-br'}"`);
   context.type = file.type;
   context.status = 200;
   if (context.fresh) {
     context.status = 304;
     return true;
   }
-  if (encoded !== undefined) context.set('Content-Encoding', encoding);
-  context.body = encoded ?? file.plain;
+  if (brotli !== null) context.set('Content-Encoding', 'br');
+  context.body = brotli ?? file.plain;
   return true;
 }

@@ -80,7 +80,9 @@ function requireOwnHost({ isTls }: Entrance): Middleware {
 function serveSession({ nodeName, version }: WebParts, entrance: Entrance): Middleware {
   return async (context: Context, next: Next) => {
     if (context.path === '/session' && context.method === 'GET') {
-      const { user, csrf } = await requireSession(context.req, entrance);
+      const session = await requireSession(context.req, entrance);
+      markUse(context, session, entrance);
+      const { user, csrf } = session;
       context.body = {
         user: user.name,
         role: user.role,
@@ -130,14 +132,18 @@ export async function admitRequest(
   return { session, endpoint };
 }
 
+/** Prolongs the session, unless the page sent the request by itself. */
+function markUse(context: Context, session: Session, { sessions }: Entrance): void {
+  if (context.get(BACKGROUND_HEADER) === '') sessions.use(session);
+}
+
 /** Lets a request pass to the API if its session may call the endpoint. */
 function admit(entrance: Entrance, parts: WebParts): Middleware {
   return async (context: Context, next: Next) => {
     const { session, endpoint } = await admitRequest(context.req, entrance, parts);
     // The handlers of the API have no user for root.
     if (session.user !== ROOT) context.state['user'] = session.user;
-    const isBackground = context.get(BACKGROUND_HEADER) !== '' || endpoint.key === EVENTS;
-    if (!isBackground) entrance.sessions.use(session);
+    if (endpoint.key !== EVENTS) markUse(context, session, entrance);
     const end = (): void => void context.req.socket.destroy();
     session.signal.addEventListener('abort', end);
     context.res.once('close', () => session.signal.removeEventListener('abort', end));
