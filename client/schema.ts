@@ -3833,7 +3833,7 @@ export interface components {
             };
             tags: string[];
             seedDisk: boolean;
-            dialects: ("ganeti" | "ec2" | "openstack" | "nocloud")[];
+            dialects: ("ganeti" | "ec2" | "openstack" | "nocloud" | "gce")[];
             /** @enum {string} */
             metadataToken: "optional" | "required";
             /** @enum {string} */
@@ -3975,7 +3975,7 @@ export interface components {
                 };
                 communication?: boolean;
                 seedDisk?: boolean;
-                dialects?: ("ganeti" | "ec2" | "openstack" | "nocloud")[];
+                dialects?: ("ganeti" | "ec2" | "openstack" | "nocloud" | "gce")[];
                 bootEnv?: string | null;
                 cloudInit?: {
                     datasource: string | null;
@@ -4786,7 +4786,7 @@ export interface components {
                 };
             };
             seedDisk?: boolean;
-            dialects?: ("ganeti" | "ec2" | "openstack" | "nocloud")[];
+            dialects?: ("ganeti" | "ec2" | "openstack" | "nocloud" | "gce")[];
             /**
              * @description default: "optional"
              * @enum {string}
@@ -4976,7 +4976,7 @@ export interface components {
                 [key: string]: string | null;
             };
             seedDisk?: boolean;
-            dialects?: ("ganeti" | "ec2" | "openstack" | "nocloud")[];
+            dialects?: ("ganeti" | "ec2" | "openstack" | "nocloud" | "gce")[];
             /** @enum {string} */
             metadataToken?: "optional" | "required";
             autostart?: {

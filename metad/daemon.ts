@@ -8,6 +8,7 @@ import { findInterfaceIndex } from '#shared/sys/network-sockets.ts';
 import { DeviceBinding } from './channel/device-binding.ts';
 import { EventLog } from './channel/event-log.ts';
 import type { Instance } from './channel/instance.ts';
+import { NAME_SERVICE } from './channel/name-service.ts';
 import { Registry } from './channel/registry.ts';
 import type { Binding } from './channel/registry.ts';
 import { listenForControl } from './control/control-server.ts';
@@ -21,6 +22,7 @@ import { GuestServer } from './http/guest-server.ts';
 import { createServeCredentials } from './http/serve-credentials.ts';
 import { createServeIdentity } from './http/serve-identity.ts';
 import { createServeRelay } from './http/serve-relay.ts';
+import { serveNames } from './names/serve-names.ts';
 import { DatagramRelay } from './services/datagram-relay.ts';
 import { createServiceRelay } from './services/service-relay.ts';
 import { createGuestAgent } from './view/guest-agent.ts';
@@ -68,7 +70,10 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
         handlers: {
           onConnection: (socket) => guests.accept(instance, socket),
           onServiceConnection: (service, socket) => relay(instance, service, socket),
-          onServiceSocket: (service, socket) => datagrams.attach(instance, service, socket),
+          onServiceSocket: (service, socket) =>
+            service === NAME_SERVICE
+              ? serveNames(instance, socket, { clock, metrics })
+              : datagrams.attach(instance, service, socket),
           onDhcpMessage: dhcp,
         },
       },

@@ -18,6 +18,7 @@ import { redactView, type ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { Exclusion } from './exclusion.ts';
 import { keepLatest, valuesThatWere } from './former-values.ts';
+import { GuestAttributeStore } from './guest-attributes.ts';
 import { GuestLifecycle } from './guest-lifecycle.ts';
 import { RenderedSites } from './rendered-sites.ts';
 import { SessionTokens } from './session-tokens.ts';
@@ -38,6 +39,7 @@ const NO_SOCKETS: ReadonlySet<Socket> = new Set();
 export class Instance {
   #view: ServedView;
   #password = '';
+  #attributes: GuestAttributeStore | undefined;
   #extraLeaves: SiteState['extraLeaves'];
   #site: Site | undefined;
   #redactedSite: Site | undefined;
@@ -105,6 +107,7 @@ export class Instance {
   get siteState(): SiteState {
     return {
       password: this.#password,
+      ...(this.#attributes && { guestAttributes: this.#attributes.values }),
       ...(this.#extraLeaves && { extraLeaves: this.#extraLeaves }),
     };
   }
@@ -308,6 +311,7 @@ export class Instance {
   replaceView(view: ServedView, extraLeaves?: SiteState['extraLeaves']): void {
     if (view.instanceId !== this.#view.instanceId) {
       this.#password = '';
+      this.#attributes = undefined;
       this.replaceTokens();
     }
     this.#identityTokens?.drop();
@@ -335,6 +339,20 @@ export class Instance {
     if (password === this.#password) return;
     this.#password = password;
     this.#renew();
+  }
+
+  /** @returns false if the guest has written too many values, or too long a one */
+  setGuestAttribute(namespace: string, key: string, value: string): boolean {
+    this.#attributes ??= new GuestAttributeStore();
+    const former = this.#attributes.values.get(namespace)?.get(key);
+    if (!this.#attributes.set(namespace, key, value)) return false;
+    if (value !== former) this.#renew();
+    return true;
+  }
+
+  /** Host keys that the guest published as attributes, unchecked. */
+  get publishedHostKeys(): readonly string[] {
+    return this.#attributes?.hostKeys() ?? [];
   }
 
   /** Resolves at the next possible change of the instance's content, or when the signal aborts. */

@@ -1,7 +1,9 @@
+import type { ViewService } from '#shared/contract/view.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import type { GuestAgent } from '../view/guest-agent.ts';
+import { servicesOf } from './name-service.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { EventLog } from './event-log.ts';
 import { MAX_RENDERED_SITES } from '../config/limits.ts';
@@ -12,7 +14,7 @@ export interface Binding extends AsyncDisposable {
   readonly device: string;
   isCurrent(): boolean;
   setHopLimit(hopLimit: number): void;
-  setServices(services: ServedView['services']): void;
+  setServices(services: readonly ViewService[]): void;
 }
 
 export interface PutOptions {
@@ -118,7 +120,7 @@ export class Registry implements InstanceDirectory {
     }
     this.#entries.set(view.uuid, { instance, binding });
     this.#owners.set(view.channel.device, instance);
-    binding.setServices(view.services);
+    binding.setServices(servicesOf(view));
   }
 
   async #update(entry: Entry, view: ServedView): Promise<void> {
@@ -138,7 +140,7 @@ export class Registry implements InstanceDirectory {
     this.#owners.delete(instance.view.channel.device);
     this.#owners.set(view.channel.device, instance);
     instance.replaceView(view);
-    entry.binding.setServices(view.services);
+    entry.binding.setServices(servicesOf(view));
   }
 
   #check(view: ServedView): void {

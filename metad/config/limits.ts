@@ -169,3 +169,6 @@ export const MAX_DATAGRAM_BYTES_WAITING = 64 * 1024;
  * base64.
  */
 export const MAX_VIEW_BYTES = 64 * MIB;
+/** Values that a guest may write below `guest-attributes`, and the characters of each. */
+export const MAX_GUEST_ATTRIBUTES = 64;
+export const MAX_GUEST_ATTRIBUTE_BYTES = 4 * 1024;

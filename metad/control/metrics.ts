@@ -10,8 +10,8 @@ export interface Metrics extends GuestMetrics {
 const LATENCY = 'gnt_metad_request_seconds';
 const LATENCY_HELP = 'Time from the headers of a request to the end of its answer, including waits';
 const LATENCY_BUCKETS_S = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60];
-const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud', 'other'] as const;
-type DialectIndex = 0 | 1 | 2 | 3 | 4;
+const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud', 'gce', 'other'] as const;
+type DialectIndex = 0 | 1 | 2 | 3 | 4 | 5;
 
 /** Creates the metrics of this process. No label has a value that a guest chooses. */
 export function createMetrics(
@@ -99,7 +99,8 @@ function dialectOf(path: string): DialectIndex {
   if (path.startsWith('/openstack')) return 2;
   if (path.startsWith('/nocloud')) return 3;
   if (path.startsWith('/latest') || /^\/\d/.test(path)) return 1;
-  return 4;
+  if (path.startsWith('/computeMetadata')) return 4;
+  return 5;
 }
 
 /** Above every status code of HTTP. */

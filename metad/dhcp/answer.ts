@@ -7,6 +7,8 @@ export interface DhcpClient {
   readonly mac: string;
   readonly ip: string;
   readonly hostName: string;
+  /** Whether the guest's name server is the metadata service. */
+  readonly hasNameServer?: boolean;
   /** Boot URLs; null or absent without a boot environment. */
   readonly boot?: BootUrls | null;
 }
@@ -30,8 +32,8 @@ const NETMASK = '255.255.0.0';
  */
 const LEASE_S = 30 * 24 * 3600;
 /**
- * 169.254.169.254/32 on the link itself. Without options 3 and 6 the channel never becomes a
- * default route.
+ * 169.254.169.254/32 on the link itself. Without option 3 the channel never becomes a default
+ * route.
  */
 const CLASSLESS_ROUTE = Buffer.from([32, 169, 254, 169, 254, 0, 0, 0, 0]);
 
@@ -102,6 +104,7 @@ function linkOptions(client: DhcpClient): readonly (readonly [number, Buffer])[]
   return [
     [1, encodeIpv4(NETMASK)],
     [12, Buffer.from(hostName)],
+    ...(client.hasNameServer === true ? ([[6, encodeIpv4(SERVICE_IPV4)]] as const) : []),
     [121, CLASSLESS_ROUTE],
   ];
 }

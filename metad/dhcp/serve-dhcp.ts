@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Instance } from '../channel/instance.ts';
+import { needsNames } from '../channel/name-service.ts';
 import { bootUrls } from '../dialects/boot-paths.ts';
 import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 import type { Audit } from '../http/audit.ts';
@@ -34,6 +35,7 @@ export function createDhcpHandler(
       mac: channel.mac,
       ip: channel.ip,
       hostName: name,
+      hasNameServer: needsNames(instance.view),
       boot: bootUrls(instance.view),
     };
     const answer = request && answerDhcp(client, request);

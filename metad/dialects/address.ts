@@ -1,9 +1,15 @@
 import type { Dialect } from '#shared/contract/primitives.ts';
-import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS, isVersionServed } from './versions.ts';
+import {
+  EC2_VERSIONS,
+  GANETI_VERSIONS,
+  GCE_VERSION,
+  OPENSTACK_VERSIONS,
+  isVersionServed,
+} from './versions.ts';
 
 export type Address =
   | { readonly kind: 'root' }
-  | { readonly kind: 'versions'; readonly dialect: 'ganeti' | 'openstack' }
+  | { readonly kind: 'versions'; readonly dialect: 'ganeti' | 'openstack' | 'gce' }
   /** Below `/openstack/content/`, which belongs to no version; '' is that folder. */
   | { readonly kind: 'content'; readonly dialect: 'openstack'; readonly path: string }
   /**
@@ -33,6 +39,7 @@ export function resolveAddress(path: string): Address | undefined {
   if (path === SERVICE_ACCOUNTS || path.startsWith(`${SERVICE_ACCOUNTS}/`))
     return serviceAccount(path.slice(SERVICE_ACCOUNTS.length + 1));
   const [first, rest] = splitFirst(path);
+  if (first === 'computeMetadata') return gce(rest);
   if (first === 'nocloud') return { kind: 'entry', dialect: 'nocloud', path: rest ?? '' };
   if (first === 'ganeti') return versioned('ganeti', GANETI_VERSIONS, rest);
   if (first === 'openstack' && rest !== undefined && /^content(\/|$)/.test(rest))
@@ -53,6 +60,13 @@ function ec2(version: string, path: string | undefined): Address | undefined {
   if (!isVersionServed(version, EC2_VERSIONS)) return undefined;
   if (path === 'meta-data/identity') return { kind: 'identity', dialect: 'ec2', form: 'aud' };
   return { kind: 'entry', dialect: 'ec2', path: withoutKeyName(path ?? '') };
+}
+
+/** Clients write folders with and without a slash at the end. */
+function gce(rest: string | undefined): Address | undefined {
+  if (rest === undefined) return { kind: 'versions', dialect: 'gce' };
+  const [version, path = ''] = splitFirst(rest);
+  return version === GCE_VERSION ? { kind: 'entry', dialect: 'gce', path } : undefined;
 }
 
 function serviceAccount(path: string): Address {

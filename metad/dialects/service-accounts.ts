@@ -1,6 +1,7 @@
 import { GOOGLE_SCOPE } from '#shared/contract/cloud-credentials.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { ServedView } from '../view/served-view.ts';
+import { FLAVOR_HEADER } from './metadata-flavor.ts';
 import { type ContentResource, listingOf, type Resource, textResource } from './tree.ts';
 
 interface ServiceAccount {
@@ -12,7 +13,6 @@ interface ServiceAccount {
 /** Clients use it in place of an email address. */
 const DEFAULT = 'default';
 const TOKEN: Resource = { kind: 'live', source: 'google' };
-const FLAVOR = ['Metadata-Flavor', 'Google'];
 
 /**
  * Returns Google's description of the service accounts of an instance by their names: the default,
@@ -66,5 +66,5 @@ function folder(entries: readonly string[], whole: object): ContentResource {
 }
 
 function flavored(resource: ContentResource): ContentResource {
-  return { ...resource, headers: [...resource.headers, ...FLAVOR] };
+  return { ...resource, headers: [...resource.headers, ...FLAVOR_HEADER] };
 }

@@ -7,17 +7,20 @@ import type { Address } from './address.ts';
 import { BOOT_FOLDER } from './boot-paths.ts';
 import { EC2_LISTING, renderEc2 } from './ec2.ts';
 import { renderGaneti } from './ganeti.ts';
+import { type GuestAttributes, renderGce } from './gce.ts';
 import { renderNocloud } from './nocloud.ts';
 import { renderOpenstack, renderOpenstackContent } from './openstack.ts';
 import { describeServiceAccounts, findServiceAccount } from './service-accounts.ts';
 import { isDialectServed } from './served-dialects.ts';
 import { buildTree, listingOf } from './tree.ts';
 import type { Resource, Tree } from './tree.ts';
-import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS } from './versions.ts';
+import { EC2_VERSIONS, GANETI_VERSIONS, GCE_VERSION, OPENSTACK_VERSIONS } from './versions.ts';
 
 export interface SiteState {
   /** Posted by the guest to OpenStack's `password`. */
   readonly password: string;
+  /** Written by the guest to Google's `guest-attributes`. */
+  readonly guestAttributes?: GuestAttributes;
   /**
    * Further leaves of the ganeti dialect: scripts that Ganeti's own daemon serves without an
    * installation.
@@ -52,7 +55,7 @@ export class Site {
     if (!isDialectServed(this.#view, address.dialect) && !isBootAddress(address)) return undefined;
     if (address.kind === 'identity') return findIdentity(this.#view, address.account);
     if (address.kind === 'service-account') return findServiceAccount(this.#view, address.path);
-    if (address.kind === 'versions') return versionListing(address.dialect);
+    if (address.kind === 'versions') return VERSION_LISTINGS[address.dialect];
     const name = address.kind === 'content' ? 'openstack content' : address.dialect;
     const tree = this.#tree(name, address.dialect);
     return (
@@ -90,7 +93,8 @@ function liveFolderOf(tree: Tree, path: string): Resource | undefined {
 
 type TreeName = Dialect | 'openstack content';
 
-function renderTree(name: TreeName, view: ServedView, { password, extraLeaves }: SiteState): Tree {
+function renderTree(name: TreeName, view: ServedView, state: SiteState): Tree {
+  const { password, extraLeaves, guestAttributes = new Map() } = state;
   switch (name) {
     case 'ganeti': {
       const leaves = new Map([...renderGaneti(view), ...(extraLeaves ?? [])]);
@@ -104,6 +108,8 @@ function renderTree(name: TreeName, view: ServedView, { password, extraLeaves }:
       return buildTree(renderOpenstackContent(view), { endsWithNewline: false });
     case 'nocloud':
       return buildTree(renderNocloud(view), { endsWithNewline: true });
+    case 'gce':
+      return renderGce(view, guestAttributes);
     default:
       return assertNever(name);
   }
@@ -124,9 +130,11 @@ const GANETI_LISTING = listingOf([...GANETI_VERSIONS, 'latest'], true);
  */
 const OPENSTACK_LISTING = listingOf([...OPENSTACK_VERSIONS, 'content/', 'latest'], false);
 
-function versionListing(dialect: 'ganeti' | 'openstack'): Resource {
-  return dialect === 'ganeti' ? GANETI_LISTING : OPENSTACK_LISTING;
-}
+const VERSION_LISTINGS = {
+  ganeti: GANETI_LISTING,
+  openstack: OPENSTACK_LISTING,
+  gce: listingOf([`${GCE_VERSION}/`], true),
+};
 
 /**
  * EC2 and Nova list versions without a slash, and clients compare whole lines: ohai finds no
@@ -136,10 +144,11 @@ function rootEntries(view: ServedView): readonly string[] {
   const entries: Record<Dialect, readonly string[]> = {
     ec2: [...EC2_VERSIONS, 'latest'],
     ganeti: ['ganeti/'],
+    gce: ['computeMetadata/'],
     nocloud: ['nocloud/'],
     openstack: ['openstack/'],
   };
-  const dialects = (['ec2', 'ganeti', 'nocloud', 'openstack'] as const).filter((dialect) =>
+  const dialects = (['ec2', 'ganeti', 'gce', 'nocloud', 'openstack'] as const).filter((dialect) =>
     isDialectServed(view, dialect),
   );
   return dialects.flatMap((dialect) => entries[dialect]);

@@ -19,6 +19,8 @@ export interface ContentResource {
   /** Needs the proof of an installation's agent. */
   readonly isForAgent?: boolean;
   readonly whenPartial?: ContentResource;
+  /** A value as JSON, for `?alt=json`. */
+  readonly whenJson?: ContentResource;
   /** The whole folder, for `?recursive=true`. */
   readonly whenRecursive?: ContentResource;
 }

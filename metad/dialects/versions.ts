@@ -16,6 +16,9 @@ export const OPENSTACK_VERSIONS = [
   '2018-08-27',
 ] as const;
 
+/** The only version of Google's tree with its header. */
+export const GCE_VERSION = 'v1';
+
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 /**

@@ -8,8 +8,15 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
-import { EVENTS_PER_REQUEST_TOKEN, MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../config/limits.ts';
+import {
+  EVENTS_PER_REQUEST_TOKEN,
+  MAX_GUEST_ATTRIBUTE_BYTES,
+  MAX_GUEST_ATTRIBUTES,
+  MAX_PASSWORD_BYTES,
+  MAX_READY_BYTES,
+} from '../config/limits.ts';
 import type { Address } from '../dialects/address.ts';
+import { FLAVOR_HEADER } from '../dialects/metadata-flavor.ts';
 import { isDialectServed } from '../dialects/served-dialects.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { describeIssue } from '../view/validation-message.ts';
@@ -26,8 +33,12 @@ const MAX_VALUES_PER_BATCH = MAX_EVENTS_PER_BATCH * 32;
 
 export interface Action {
   readonly method: 'POST' | 'PUT';
-  perform(exchange: Exchange, events: EventLog): Promise<void> | void;
+  perform(exchange: Exchange, events: EventLog, path: string): Promise<void> | void;
 }
+
+/** The namespace and the key of an attribute of Google's are the guest's choice. */
+const ATTRIBUTE = /^instance\/guest-attributes\/([\w-]{1,128})\/(?!\.+$)([\w.-]{1,128})$/;
+const ATTRIBUTE_KEY = 'gce instance/guest-attributes/NAMESPACE/KEY';
 
 const ACTIONS: Readonly<Record<string, Action>> = {
   'ganeti write': { method: 'POST', perform: write },
@@ -38,6 +49,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'ganeti lifecycle/events': { method: 'POST', perform: lifecycleEvents },
   'ganeti lifecycle/output': { method: 'POST', perform: lifecycleOutput },
   'ec2 api/token': { method: 'PUT', perform: createToken },
+  [ATTRIBUTE_KEY]: { method: 'PUT', perform: putAttribute },
   'openstack password': { method: 'POST', perform: postPassword },
 };
 
@@ -54,8 +66,8 @@ export function findAction(view: ServedView, address: Address): Action | undefin
   if (!isNeeded && !isDialectServed(view, address.dialect)) return undefined;
   if (address.path === 'install/events' && view.mode !== 'install') return undefined;
   if (address.path.startsWith('lifecycle/') && !view.lifecycle) return undefined;
-  const key = `${address.dialect} ${address.path}`;
-  return ownValue(ACTIONS, key);
+  const isAttribute = address.dialect === 'gce' && ATTRIBUTE.test(address.path);
+  return ownValue(ACTIONS, isAttribute ? ATTRIBUTE_KEY : `${address.dialect} ${address.path}`);
 }
 
 async function write({ instance, request, response }: Exchange, events: EventLog): Promise<void> {
@@ -141,6 +153,30 @@ function createToken({ instance, request, response }: Exchange): void {
     String(ttl),
   ]);
   response.end(token);
+}
+
+const ATTRIBUTE_BODY = {
+  name: 'guest attribute',
+  maxBytes: MAX_GUEST_ATTRIBUTE_BYTES,
+  values: null,
+} as const;
+
+/** Stores a value of the guest. Google's guests publish the keys of their sshd in this way. */
+async function putAttribute(exchange: Exchange, events: EventLog, path: string): Promise<void> {
+  const [, namespace = '', key = ''] = ATTRIBUTE.exec(path) ?? [];
+  await takeReport(exchange, ATTRIBUTE_BODY, (body) => {
+    const { instance, response } = exchange;
+    if (!instance.setGuestAttribute(namespace, key, body.toString('utf8').trim()))
+      return sendText(response, 403, `an instance has at most ${MAX_GUEST_ATTRIBUTES} attributes`);
+    const keys = instance.publishedHostKeys.filter((each) => hostKey.safeParse(each).success);
+    if (keys.length > 0 && namespace === 'hostkeys')
+      events.append(instance.view.uuid, {
+        type: 'host-keys',
+        keys: keys.slice(0, MAX_HOST_KEYS).sort(),
+        user: null,
+      });
+    return sendEmpty(response, 200, ['Content-Length', '0', ...FLAVOR_HEADER]);
+  });
 }
 
 /** Keeps the first password, as Nova does. */

@@ -19,8 +19,8 @@ import type { GuestMetrics } from './guest-metrics.ts';
 import type { Wait } from './parked-requests.ts';
 import type { ServeCredentials } from './serve-credentials.ts';
 import type { ServeIdentity } from './serve-identity.ts';
-import { isFlavorMissing, NEEDS_FLAVOR } from './metadata-flavor.ts';
 import type { ServeRelay } from './serve-relay.ts';
+import { isFlavorMissing, NEEDS_FLAVOR } from '../dialects/metadata-flavor.ts';
 import type { Peer } from './peer.ts';
 import { HeldRefusals, refuseForRate } from './held-refusals.ts';
 import { hasUnreadBody, refuseAddress, sendText } from './reply.ts';
@@ -33,6 +33,7 @@ import {
   serveAfterChange,
   serveContent,
   waitMsOf,
+  wholeOrPartial,
 } from './serve-content.ts';
 import { serveQueueRead } from './serve-queue.ts';
 
@@ -118,9 +119,11 @@ export class GuestHandler {
     const resource = instance.find(address);
     const waitMs = resource && waitOf(resource, target.query);
     if (resource?.kind !== 'content' || waitMs === undefined) return undefined;
+    if (isFlavorMissing(request, address)) return undefined;
     const nowMs = this.#options.clock.monotonicMs();
     if (instance.takeRequest(nowMs, costOf(request)) > 0) return undefined;
-    return { address, etag: resource.etag, waitMs };
+    const { etag } = wholeOrPartial(resource, target.query);
+    return { address, query: target.query, etag, waitMs };
   }
 
   #answer(
@@ -196,7 +199,9 @@ export class GuestHandler {
     if (resource && isReading) return this.#read(exchange, address, resource);
     const action = findAction(instance.view, address);
     if (action && request.method === action.method) {
-      return action.perform(exchange, this.#options.events);
+      if (isFlavorMissing(request, address)) return sendText(response, 403, NEEDS_FLAVOR);
+      const path = address.kind === 'entry' ? address.path : '';
+      return action.perform(exchange, this.#options.events, path);
     }
     if (!resource && !action) return refuseAddress(response, address, 404, 'not found');
     return refuseMethod(response, resource, action);
@@ -261,7 +266,8 @@ function mayOnlyWait({ isGenuine, revival }: Peer, request: IncomingMessage): bo
 /** @returns undefined for a request that is answered at once */
 function waitOf(resource: Resource, query: URLSearchParams | null): number | undefined {
   if (resource.kind !== 'content' || resource.isForAgent === true) return undefined;
-  if (!isWaitForChange(query) || lastEtagOf(query) !== resource.etag) return undefined;
+  if (!isWaitForChange(query) || lastEtagOf(query) !== wholeOrPartial(resource, query).etag)
+    return undefined;
   return waitMsOf(query) || undefined;
 }
 

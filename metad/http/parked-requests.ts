@@ -1,9 +1,12 @@
 import type { Socket } from 'node:net';
 import type { Instance } from '../channel/instance.ts';
 import type { Address } from '../dialects/address.ts';
+import { wholeOrPartial } from './serve-content.ts';
 
 export interface Wait {
   readonly address: Address;
+  /** Parameters that select a form of the content. */
+  readonly query: URLSearchParams | null;
   /** The ETag of the guest's present content. */
   readonly etag: string;
   readonly waitMs: number;
@@ -125,10 +128,10 @@ function destroy(this: Socket): void {
   this.destroy();
 }
 
-function isSame({ instance, wait: { address, etag } }: Parked): boolean {
+function isSame({ instance, wait: { address, query, etag } }: Parked): boolean {
   try {
     const resource = instance.find(address);
-    return resource?.kind === 'content' && resource.etag === etag;
+    return resource?.kind === 'content' && wholeOrPartial(resource, query).etag === etag;
   } catch {
     // The answer meets the same failure and reports it.
     return false;

@@ -11,10 +11,11 @@ export type GuardResult =
   | { readonly ok: false; readonly status: 400 | 403; readonly reason: string };
 
 /**
- * Names of the service for a guest that connects directly. Another name means a rebinding attack or
- * a proxy.
+ * Names of the service for a guest that connects directly, also Google's, which no other site can
+ * have. Another name means a rebinding attack or a proxy.
  */
-const OWN_HOST = /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\])(:80)?$/i;
+const OWN_HOST =
+  /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\]|metadata\.google\.internal)(:80)?$/i;
 
 /**
  * Checks the raw header list (names and values in turn) once.

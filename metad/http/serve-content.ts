@@ -6,13 +6,14 @@ import type { Exchange } from './exchange.ts';
 import { matchesEtag } from './request-guard.ts';
 import { refuseAddress, sendText } from './reply.ts';
 
-/** Returns the resource that `?partial=true` or `?recursive=true` selects, if it has one. */
+/** Returns the resource that `partial`, `recursive` or `alt` selects, if there is one. */
 export function wholeOrPartial(
   found: ContentResource,
   query: URLSearchParams | null,
 ): ContentResource {
   if (found.whenRecursive && query?.get('recursive')?.toLowerCase() === 'true')
     return found.whenRecursive;
+  if (found.whenJson && query?.get('alt') === 'json') return found.whenJson;
   return query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
 }
 
@@ -52,11 +53,16 @@ export async function serveAfterChange(
   const waitMs = waitMsOf(query);
   if (waitMs === null) return sendText(response, 400, 'timeout_sec: not a whole number');
   if (exchange.hasWaited) return serveContent(exchange, first);
-  const lastEtag = lastEtagOf(query) ?? first.etag;
+  const etagNow = (resource: ContentResource): string => wholeOrPartial(resource, query).etag;
+  const lastEtag = lastEtagOf(query) ?? etagNow(first);
   const waiting = waitingSignal(response, waitMs);
   try {
     let resource: Resource | undefined = first;
-    while (!waiting.signal.aborted && resource?.kind === 'content' && resource.etag === lastEtag) {
+    while (
+      !waiting.signal.aborted &&
+      resource?.kind === 'content' &&
+      etagNow(resource) === lastEtag
+    ) {
       await instance.waitForChange(waiting.signal);
       resource = instance.find(address);
     }

@@ -8,7 +8,7 @@ import { RETRY_AFTER_S } from '../config/limits.ts';
 import { askNodeForIdentity } from './ask-node.ts';
 import type { Audit } from './audit.ts';
 import type { Exchange } from './exchange.ts';
-import { FLAVOR_HEADER } from './metadata-flavor.ts';
+import { FLAVOR_HEADER } from '../dialects/metadata-flavor.ts';
 import { sendText } from './reply.ts';
 
 /** Serves temporary credentials of a cloud, which the node daemon gets. */

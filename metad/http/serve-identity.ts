@@ -11,7 +11,7 @@ import type { Address } from '../dialects/address.ts';
 import { askNodeForIdentity } from './ask-node.ts';
 import type { Audit } from './audit.ts';
 import type { Exchange } from './exchange.ts';
-import { FLAVOR_HEADER } from './metadata-flavor.ts';
+import { FLAVOR_HEADER } from '../dialects/metadata-flavor.ts';
 import { sendText } from './reply.ts';
 
 /** Serves identity tokens, which the node daemon signs. */

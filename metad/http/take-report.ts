@@ -21,7 +21,8 @@ export interface ReportKind {
     | 'boot status'
     | 'lifecycle events'
     | 'lifecycle output'
-    | 'ready';
+    | 'ready'
+    | 'guest attribute';
   readonly maxBytes: number;
   /** Null for a body that is not JSON. */
   readonly values: { readonly max: number; readonly refusal: string } | null;

@@ -2,6 +2,8 @@ import type { Dialect } from '#shared/contract/primitives.ts';
 import {
   MAX_BOOT_EVENT_BYTES,
   MAX_BOOT_STATUS_BYTES,
+  MAX_GUEST_ATTRIBUTE_BYTES,
+  MAX_GUEST_ATTRIBUTES,
   MAX_PASSWORD_BYTES,
   MAX_READ_WAIT_S,
   MAX_READY_BYTES,
@@ -154,6 +156,24 @@ export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
     { path: 'user-data', text: 'User data of the instance.' },
     { path: 'vendor-data', text: 'Vendor data of the instance.' },
     { path: 'network-config', text: 'Network configuration, version 2 or as given.' },
+  ],
+  gce: [
+    {
+      path: 'instance/attributes/NAME',
+      text: 'Metadata of the instance, `ssh-keys`, `user-data` and `user-data-encoding`.',
+    },
+    {
+      path: 'instance/guest-attributes/NAMESPACE/KEY',
+      text: 'A value that the guest wrote.',
+    },
+    {
+      path: 'instance/guest-attributes/NAMESPACE/KEY',
+      method: 'PUT',
+      text: `Stores a value of at most ${MAX_GUEST_ATTRIBUTE_BYTES} bytes, at most ${MAX_GUEST_ATTRIBUTES} in all. \`hostkeys/TYPE\` publishes a key of sshd.`,
+    },
+    { path: 'instance/...', text: 'Facts about the instance in the layout of Google.' },
+    { path: 'project/...', text: 'The cluster in the place of a project.' },
+    { path: 'universe/universe-domain', text: 'Always `googleapis.com`.' },
   ],
 };
 

@@ -44,10 +44,10 @@ export function explainSilence(instance: Reporter): Silence | null {
       hint: 'Give --seed-disk yes, or --metadata-token optional, or ec2 first in --dialects with -H boot_report=user-data',
     };
   }
-  if (datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;
+  const readsNoVendorData = datasource === 'Ec2' || datasource === 'GCE';
+  if (!readsNoVendorData || hvparams.boot_report === 'user-data') return null;
   return {
-    reason:
-      'cloud-init with the EC2 datasource reads no vendor data, and so is not asked to report',
-    hint: 'Give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud before ec2 in --dialects',
+    reason: `cloud-init with the datasource ${datasource} reads no vendor data, and so is not asked to report`,
+    hint: 'Give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud first in --dialects',
   };
 }

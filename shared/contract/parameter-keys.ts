@@ -412,7 +412,9 @@ export type ValueType =
   /** At least one of these words. */
   | { readonly list: readonly string[] };
 
-const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud'] as const;
+/** Dialects without `gce`, whose clients expect the name service of Google's network. */
+const DEFAULT_DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud'] as const;
+const DIALECTS = [...DEFAULT_DIALECTS, 'gce'] as const;
 
 export const plainSettings = {
   mediumSuccess: {
@@ -435,9 +437,9 @@ export const plainSettings = {
   dialects: {
     place: 'metadata',
     syntax: 'list',
-    help: 'Serve these: ganeti,ec2,openstack,nocloud (default all)',
+    help: 'Serve these of ganeti,ec2,openstack,nocloud,gce (default all but gce)',
     type: { list: DIALECTS },
-    default: DIALECTS,
+    default: DEFAULT_DIALECTS,
     rapi: 'dialects',
     isInAllRecords: true,
   },

@@ -1,3 +1,4 @@
+import { NAME_SERVICE_PORT } from '#shared/contract/service-address.ts';
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
@@ -45,7 +46,8 @@ export class ExposedServices {
     const services = Object.values(exposeServices);
     const portsOf = (wanted: 'tcp' | 'udp'): readonly number[] =>
       services.filter(({ protocol = 'tcp' }) => protocol === wanted).map(({ port }) => port);
-    await network.setServicePorts({ tcp: portsOf('tcp'), udp: portsOf('udp') });
+    const udp = [...new Set([...portsOf('udp'), NAME_SERVICE_PORT])];
+    await network.setServicePorts({ tcp: portsOf('tcp'), udp });
     this.#opened = JSON.stringify(exposeServices);
   }
 

@@ -68,6 +68,13 @@ export function planSmbios(instance: InstanceRecord): Smbios {
       return { ...plain, serial: instance.instanceId, uuid: instance.instanceId };
     case 'openstack':
       return { ...plain, product: 'OpenStack Nova' };
+    case 'gce':
+      return {
+        manufacturer: 'Google',
+        product: 'Google Compute Engine',
+        serial: `GoogleCloud-${instance.uuid.replaceAll('-', '')}`,
+        uuid: plain.uuid,
+      };
     case 'nocloud':
       // Every release in Debian accepts this form. 29.1 drops `nocloud-net`, and 22.4 runs no user
       // data from the network with `nocloud` unless the mode is given.
@@ -86,15 +93,18 @@ export function hasSeedDisk({
   return communication && seedDisk && dialects.includes('nocloud');
 }
 
+/** Datasources that use DHCP on one NIC before the guest's network is up. */
+const CLOUDS = ['Ec2', 'OpenStack', 'GCE'];
+
 /**
- * Returns true if the channel's NIC must precede the instance's own. For EC2 and OpenStack,
- * cloud-init uses DHCP before the guest's network is up, on one NIC: the first by name. Names
+ * Returns true if the channel's NIC must precede the instance's own. For EC2, OpenStack and
+ * GCE, cloud-init uses DHCP before the guest's network is up, on one NIC: the first by name. Names
  * follow PCI slots. 26.2 tries the next NIC after it has waited for the service on the first. The
  * metadata identifies NICs by MAC, so their order does not matter later.
  */
 export function isChannelFirst(instance: Described): boolean {
   const { datasource } = explainDatasource(instance);
-  return datasource === 'Ec2' || datasource === 'OpenStack';
+  return CLOUDS.some((cloud) => cloud === datasource);
 }
 
 /** Returns a warning if a change puts the channel before the instance's NICs, else null. Pure. */
@@ -131,6 +141,8 @@ export function explainDatasource(instance: Described): {
             datasource: null,
             reason: 'the DMI UUID does not begin with ec2; a reinstallation creates a new UUID',
           };
+    case 'gce':
+      return { datasource: 'GCE', reason: 'DMI product is Google Compute Engine' };
     case 'openstack':
       return { datasource: 'OpenStack', reason: 'DMI product is OpenStack Nova' };
     case 'nocloud':
@@ -167,14 +179,14 @@ function unreachedService(instance: Described): string | null {
 }
 
 /**
- * Refuses a cloud-init network configuration for EC2 and OpenStack, whose trees have no place for
+ * Refuses a cloud-init network configuration for clouds whose trees have no place for
  * it.
  * @throws AppError VALIDATION with the datasource's name
  */
 export function refuseUnservedNetworkConfig(instance: Described): void {
   if (instance.networkConfig === null) return;
   const { datasource } = explainDatasource(instance);
-  if (datasource !== 'Ec2' && datasource !== 'OpenStack') return;
+  if (!CLOUDS.some((cloud) => cloud === datasource)) return;
   throw new AppError(
     'VALIDATION',
     `--network-config: a guest whose datasource is ${datasource} never sees it`,
@@ -190,7 +202,7 @@ function unheardAddresses(instance: Described): string | null {
   if (datasource === 'NoCloud' || datasource === 'OpenStack') return null;
   return datasource === null
     ? `the guest does not learn the addresses of --net: ${reason}`
-    : 'an EC2 guest asks DHCP, whatever address --net gives: use --seed-disk yes to configure the address';
+    : `a guest with the datasource ${datasource} asks DHCP, whatever address --net gives: use --seed-disk yes to configure the address`;
 }
 
 /**

@@ -37,6 +37,10 @@ const DIALECTS: Readonly<Record<Dialect, { readonly base: string; readonly text:
     text: `OpenStack. VERSION is \`latest\` or ${list(OPENSTACK_VERSIONS)}. \`/openstack/content/0000\` holds the NICs as Debian's interfaces(5).`,
   },
   nocloud: { base: '/nocloud', text: 'The seed of NoCloud of cloud-init. It has no versions.' },
+  gce: {
+    base: '/computeMetadata/v1',
+    text: 'Google Compute Engine, with the header `Metadata-Flavor: Google`. `?recursive=true` returns a folder as JSON, `?alt=json` a value. The channel has a DNS server for `metadata.google.internal`.',
+  },
 };
 
 export function guestApiPage(): DocumentedPage {

@@ -27,6 +27,10 @@ test('a host is needed since HTTP/1.1', () => {
   assert.equal(guardRequest(['Host', '169.254.169.254'], null, true).ok, true);
 });
 
+test('Google’s name of the service is accepted, which other sites cannot have', () => {
+  assert.ok(guardRequest(['Host', 'metadata.google.internal'], null, true).ok);
+});
+
 test('any other host is refused', () => {
   for (const host of [
     '',
@@ -34,7 +38,8 @@ test('any other host is refused', () => {
     '169.254.169.254:8080',
     '169.254.169.254.evil.example',
     '169.254.169.2544',
-    'metadata.google.internal',
+    'metadata.google.internal.evil.example',
+    'metadata.google.internal:8080',
     'localhost',
     '[fe80::1]',
     'x@169.254.169.254',

@@ -87,7 +87,7 @@ export class ChannelLab implements AsyncDisposable {
     ]);
     try {
       await lab.#addNamespace(lab.namespace);
-      const setting = 'net.ipv4.ip_unprivileged_port_start=67';
+      const setting = 'net.ipv4.ip_unprivileged_port_start=53';
       await lab.#inNamespace(lab.namespace, 'sysctl', '-qw', setting);
       await lab.startMetad();
     } catch (error) {

@@ -31,7 +31,7 @@ export function cloudInitTree(release: CloudInitRelease = 'bookworm'): Promise<s
 
 export interface Boot {
   /** The only entry of cloud-init's datasource_list. */
-  readonly datasource: 'Ec2' | 'OpenStack' | 'NoCloud';
+  readonly datasource: 'Ec2' | 'GCE' | 'OpenStack' | 'NoCloud';
   /** dmidecode's output, by keyword (`system-serial-number`). */
   readonly dmi: Readonly<Record<string, string>>;
   /** Whether the guest has no link and no address. */
@@ -51,6 +51,10 @@ export const SEED_ALONE: Boot = { datasource: 'NoCloud', dmi: {}, isChannelAway:
 export const OPENSTACK: Boot = {
   datasource: 'OpenStack',
   dmi: { 'system-product-name': 'OpenStack Nova' },
+};
+export const GCE: Boot = {
+  datasource: 'GCE',
+  dmi: { 'system-product-name': 'Google Compute Engine' },
 };
 export const BRIGHTBOX: Boot = {
   datasource: 'Ec2',

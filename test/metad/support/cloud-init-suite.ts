@@ -13,6 +13,7 @@ import {
   AWS_UUID,
   BRIGHTBOX,
   CloudInitGuest,
+  GCE,
   NOCLOUD,
   OPENSTACK,
   SEED_ALONE,
@@ -230,6 +231,21 @@ export function testCloudInit(release: CloudInitRelease): void {
       await assertQueries(['meta_data', 'meta', 'role']);
       await assertVerdict();
       await assertLaterBoots(OPENSTACK);
+    });
+
+    test('stock cloud-init finds Google’s tree by its name, completes all stages, and again only after a reinstall', async () => {
+      const asked = { dialects: ['ganeti', 'gce', 'ec2'], bootReport: 'user-data' } as const;
+      view = { ...view, ...asked, dialects: [...asked.dialects], revision: 2 };
+      await lab.put(view);
+      const { result } = await cloudInit.boot(GCE);
+      assert.match(result.datasource, /^DataSourceGCE/);
+      assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+      assert.match((await cloudInit.file('home/debian/.ssh/authorized_keys')) ?? '', /AAAAC3Nza/);
+      await assertVerdict();
+      view = { ...view, revision: 3, instanceId: 'ec2a1b2c-0000-4000-8000-00000000beef' };
+      await lab.put(view);
+      await cloudInit.boot(GCE);
+      assert.equal(await cloudInit.file('var/user-data-ran'), 'once\nonce\n');
     });
 
     test('stock cloud-init completes all stages with EC2 without tokens, and again only after a reinstall', async () => {

@@ -66,6 +66,7 @@ for (const [dialect, datasource] of [
   ['ec2', 'Ec2'],
   ['openstack', 'OpenStack'],
   ['nocloud', 'NoCloud'],
+  ['gce', 'GCE'],
 ] as const) {
   test(`SMBIOS alone leads a stock guest to ${dialect}`, async () => {
     assert.equal(await identify(record({ dialects: ['ganeti', dialect] })), datasource);

@@ -5,9 +5,11 @@ import type { InstanceView } from '#shared/contract/view.ts';
 import { resolveAddress } from '../../../metad/dialects/address.ts';
 import { renderEc2 } from '../../../metad/dialects/ec2.ts';
 import { renderGaneti } from '../../../metad/dialects/ganeti.ts';
+import { renderGce } from '../../../metad/dialects/gce.ts';
 import { renderNocloud } from '../../../metad/dialects/nocloud.ts';
 import { renderOpenstack } from '../../../metad/dialects/openstack.ts';
 import { Site } from '../../../metad/dialects/site.ts';
+import type { Tree } from '../../../metad/dialects/tree.ts';
 import { ACTION_KEYS } from '../../../metad/http/actions.ts';
 import { createGuestAgent } from '../../../metad/view/guest-agent.ts';
 import { parseView, type ServedView } from '../../../metad/view/served-view.ts';
@@ -36,7 +38,13 @@ const RENDERERS: Readonly<Record<Dialect, (view: ServedView) => ReadonlyMap<stri
   ec2: renderEc2,
   openstack: (view) => renderOpenstack(view, ''),
   nocloud: renderNocloud,
+  gce: (view) =>
+    filesOf(renderGce(view, new Map([['hostkeys', new Map([['ssh-ed25519', 'AAAA']])]]))),
 };
+
+function filesOf(tree: Tree): ReadonlyMap<string, unknown> {
+  return new Map([...tree].filter(([, found]) => found.kind === 'content' && !found.isFolder));
+}
 
 const listed = dialect.options.flatMap((name) =>
   VIEWS.flatMap((view) => [...RENDERERS[name](view).keys()].map((path) => [name, path] as const)),

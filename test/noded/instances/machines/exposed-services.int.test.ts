@@ -77,7 +77,7 @@ test('the record decides which ports are open, when views are renewed, and where
   device = 'gnt.com.0';
   await expose({});
   await services.refresh();
-  assert.deepEqual(calls.slice(2), [{ tcp: [], udp: [] }, 'views']);
+  assert.deepEqual(calls.slice(2), [{ tcp: [], udp: [53] }, 'views']);
   assert.equal(await services.find(instance.uuid, 'apt'), undefined);
   await store.close();
   await rm(directory, { recursive: true });

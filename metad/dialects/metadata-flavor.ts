@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Address } from '../dialects/address.ts';
+import type { Address } from './address.ts';
 
 /** In requests to Google's paths, and in their answers. */
 export const FLAVOR_HEADER: readonly string[] = ['Metadata-Flavor', 'Google'];
@@ -12,6 +12,8 @@ export const NEEDS_FLAVOR = 'the header Metadata-Flavor: Google is required';
 export function isFlavorMissing({ headers }: IncomingMessage, address: Address): boolean {
   const isGoogles =
     address.kind === 'service-account' ||
+    (address.kind === 'entry' && address.dialect === 'gce') ||
     (address.kind === 'identity' && address.form === 'google');
-  return isGoogles && headers['metadata-flavor'] !== 'Google';
+  const isOwn = headers['metadata-flavor'] === 'Google' && headers['x-forwarded-for'] === undefined;
+  return isGoogles && !isOwn;
 }
