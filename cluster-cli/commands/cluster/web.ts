@@ -1,7 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { webLink } from '#shared/contract/api.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { readLines } from '#shared/text/lines.ts';
+import type { NodeClient } from '../../client/node-client.ts';
 import type { Context } from '../../terminal/context.ts';
 
 export interface WebOptions {
@@ -9,31 +11,73 @@ export interface WebOptions {
 }
 
 const MAX_LINE_CHARACTERS = 1000;
+const ASK_AGAIN_MS = 1000;
 
-/** Serves the web page until Ctrl-C. Prints an address that works once, then the next one. */
-export async function runWeb(context: Context, { port = 0 }: WebOptions): Promise<void> {
+/**
+ * Serves the web page until Ctrl-C. Prints an address that works once, then the next one. After a
+ * restart of the daemon the page returns on the same port.
+ */
+export async function runWeb(context: Context, options: WebOptions): Promise<void> {
   const client = await context.client();
   const left = new AbortController();
   const release = context.interrupts.take(() => left.abort());
   try {
-    const answer = await client.open('POST /v1/web', { body: { port }, signal: left.signal });
-    let isFirst = true;
-    for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
-      const { url } = webLink.parse(parseJson(line));
-      if (isFirst) explain(context, new URL(url).port);
-      else context.note('the page was opened; the next address is for another browser:');
-      context.print(url);
-      isFirst = false;
+    let port: number | undefined;
+    for (;;) {
+      port = await showLinks(context, client, port ?? options.port, {
+        ...{ isReturned: port !== undefined, signal: left.signal },
+      });
+      context.note('the node daemon stopped; the page returns when it runs again');
+      await untilRunning(client, left.signal);
     }
   } catch (error) {
     if (!left.signal.aborted) throw error;
   } finally {
     release();
   }
-  if (left.signal.aborted) return;
-  throw new AppError('NODED_UNREACHABLE', 'the node daemon stopped serving the web page', {
-    hint: 'Run the command again when gnt-noded is running',
-  });
+}
+
+/**
+ * Prints addresses until the daemon ends.
+ * @returns the port of the page
+ * @throws AppError NODED_UNREACHABLE, CommandFailure
+ */
+async function showLinks(
+  context: Context,
+  client: NodeClient,
+  port: number | undefined,
+  { isReturned, signal }: { readonly isReturned: boolean; readonly signal: AbortSignal },
+): Promise<number> {
+  const answer = await client.open('POST /v1/web', { body: { port: port ?? 0 }, signal });
+  let own: number | undefined;
+  try {
+    for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
+      const { url } = webLink.parse(parseJson(line));
+      if (own !== undefined)
+        context.note('the page was opened; the next address is for another browser:');
+      else if (!isReturned) explain(context, new URL(url).port);
+      own = Number(new URL(url).port);
+      context.print(url);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    // The connection of a killed daemon breaks within the answer.
+    if (own === undefined) throw error;
+  }
+  signal.throwIfAborted();
+  return own ?? 0;
+}
+
+async function untilRunning(client: NodeClient, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    await delay(ASK_AGAIN_MS, undefined, { signal });
+    try {
+      await client.ask('GET /v1/node', { signal });
+      return;
+    } catch (error) {
+      if (!isAppError(error, 'NODED_UNREACHABLE')) throw error;
+    }
+  }
 }
 
 function explain({ note }: Context, port: string): void {

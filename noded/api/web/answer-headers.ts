@@ -38,5 +38,7 @@ export function secureAnswers(isTls: boolean): Middleware {
       ...(isTls && { 'Strict-Transport-Security': 'max-age=31536000' }),
     });
     await next();
+    // The rest of a stranger's request is not read.
+    if (context.status === 401) context.set('Connection', 'close');
   };
 }

@@ -6,14 +6,17 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { after, before, type TestContext } from 'node:test';
 import type { NodeInfo } from '#shared/contract/api.ts';
+import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createApiRoutes, type ApiDependencies } from '../../../noded/api/http/api-routes.ts';
 import type { Forwarding } from '../../../noded/api/http/forward.ts';
+import { openLoopback } from '../../../noded/api/web/open-loopback.ts';
 import { startApiServer, type ServedApi } from '../../../noded/api/http/api-server.ts';
 import { createImageCatalogue } from '../../../noded/content/catalogue/image-catalogue.ts';
 import { createExportStore } from '../../../noded/instances/backup/export-store.ts';
@@ -194,7 +197,11 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     removeNode: () => Promise.resolve(),
     feed,
     describeSelf: () => ({ node: 'node1', version: '0.0.0' }),
-    openWeb: () => Promise.reject(new Error('no web page here')),
+    openWeb: (port: number, signal: AbortSignal): Promise<Readable> =>
+      openLoopback(port, signal, {
+        ...{ ...served, nodeName: 'node1', version: '0.0.0', clock: systemClock, instances },
+        socketPath: paths.nodedSocket,
+      }),
     relays,
     giveRelaySecret: async (name, secret) => {
       await relays.give(name, secret);
@@ -248,6 +255,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   return {
     ...{ guestEvents, guestReports, keeper },
     path: paths.nodedSocket,
+    root: paths.root,
     dependencies,
     served,
     metad,

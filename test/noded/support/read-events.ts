@@ -28,7 +28,7 @@ export async function openEvents(t: TestContext, on: RequestOptions, lastId?: st
       if (event === undefined || value.event === event) return value;
     }
   };
-  return { next, close: () => asked.destroy() };
+  return { next, answer, close: () => asked.destroy() };
 }
 
 async function* parseEvents(answer: AsyncIterable<string>): AsyncGenerator<ReadEvent, undefined> {

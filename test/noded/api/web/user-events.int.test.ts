@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { instancesEvent } from '#shared/contract/cluster-event.ts';
 import { planNewInstance } from '../../../../noded/instances/record/plan-record.ts';
@@ -7,12 +8,15 @@ import { createOpcode } from '../../support/opcodes.ts';
 import { openEvents } from '../../support/read-events.ts';
 import { createWebLab } from './web-lab.ts';
 
+function placeOf(origin: string) {
+  const { port, hostname: host, protocol } = new URL(origin);
+  return { port, host, protocol, rejectUnauthorized: false };
+}
+
 test('events show a bound user the own instances, and one that leaves as removed', async (t) => {
   const { dependencies, login, origin } = await createWebLab(t, ['bob read tag:team-b']);
   const { headers } = await login('bob');
-  const { port, hostname: host, protocol } = new URL(origin);
-  const on = { port, host, protocol, headers, rejectUnauthorized: false };
-  const { next } = await openEvents(t, on);
+  const { next } = await openEvents(t, { ...placeOf(origin), headers });
   const seen: string[] = [];
   const nextSeen = async () => {
     const event = await next();
@@ -40,4 +44,14 @@ test('events show a bound user the own instances, and one that leaves as removed
   await nextSeen();
   assert.ok(!seen.join().includes('foreign') && !seen.join().includes(foreign));
   assert.ok(!seen.join().includes('"nodes"'));
+});
+
+test('a logout ends the stream of events', async (t) => {
+  const { login, origin } = await createWebLab(t, ['alice read']);
+  const { headers, ask } = await login('alice');
+  const { next, answer } = await openEvents(t, { ...placeOf(origin), headers });
+  await next();
+  const closed = once(answer, 'close');
+  assert.equal((await ask('POST /logout')).status, 204);
+  await closed;
 });

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { createApiLab } from '../noded/support/api-lab.ts';
+import { askWeb } from '../noded/api/web/web-lab.ts';
+
+const MAIN = join(import.meta.dirname, '../../cluster-cli/main.ts');
+
+test('gnt-cluster web prints an address, the next one after its use, and ends by Ctrl-C', async (t) => {
+  const { root } = await createApiLab(t);
+  const command = spawn(process.execPath, [MAIN, 'web'], {
+    env: { ...process.env, GNT_ROOT: root, GNT_PROGRAM: 'gnt-cluster' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.after(() => command.kill('SIGKILL'));
+  let notes = '';
+  command.stderr.setEncoding('utf8').on('data', (text: string) => (notes += text));
+  const lines = createInterface(command.stdout)[Symbol.asyncIterator]();
+  const next = async (): Promise<string> => String((await lines.next()).value);
+  const first = await next();
+  assert.match(first, /^http:\/\/127\.0\.0\.1:\d+\/\?token=[\w-]{43}$/);
+  assert.equal((await askWeb(first)).status, 303);
+  const second = await next();
+  assert.notEqual(second, first);
+  assert.match(notes, new RegExp(`ssh -L ${new URL(first).port}:127\\.0\\.0\\.1:`));
+  command.kill('SIGINT');
+  const [status] = (await once(command, 'exit')) as [number];
+  assert.equal(status, 0, notes);
+  await assert.rejects(askWeb(second), { code: 'ECONNREFUSED' });
+});
