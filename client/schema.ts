@@ -207,23 +207,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": ({
-                            node: string;
-                            report: {
-                                ok: boolean;
-                                findings: {
-                                    check: string;
-                                    /** @enum {string} */
-                                    level: "ok" | "warning" | "error";
-                                    message: string;
-                                    hint: string | null;
-                                }[];
-                            };
-                        } | {
-                            node: string;
-                            silent: string;
-                            isOffline: boolean;
-                        })[];
+                        "application/json": components["schemas"]["NodeReport"][];
                     };
                 };
                 /** @description A failure */
@@ -1542,30 +1526,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            name: string;
-                            catalogue: string;
-                            aliases: string[];
-                            title: string;
-                            /**
-                             * @default auto
-                             * @enum {string}
-                             */
-                            format: "raw" | "qcow2" | "vmdk" | "vdi" | "vhdx" | "auto";
-                            /** @default null */
-                            user: string | null;
-                            /** @default null */
-                            minDiskBytes: number | null;
-                            /** @default null */
-                            cloudInit: string | null;
-                            source: string;
-                            checksum: string | null;
-                            checksums: string | null;
-                            /** @enum {string} */
-                            verified: "signature" | "https" | "catalogue" | "import";
-                            isCached: boolean;
-                            isShadowed: boolean;
-                        }[];
+                        "application/json": components["schemas"]["ImageInfo"][];
                     };
                 };
                 /** @description A failure */
@@ -1610,13 +1571,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            name: string;
-                            source: string;
-                            images: number;
-                            refused: number;
-                            updatedAtMs: number | null;
-                        }[];
+                        "application/json": components["schemas"]["CatalogueInfo"][];
                     };
                 };
                 /** @description A failure */
@@ -1703,26 +1658,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": {
-                            name: string;
-                            catalogue: string;
-                            source: string;
-                            checksum: string;
-                            /**
-                             * @default auto
-                             * @enum {string}
-                             */
-                            format: "raw" | "qcow2" | "vmdk" | "vdi" | "vhdx" | "auto";
-                            /** @default null */
-                            user: string | null;
-                            /** @default null */
-                            minDiskBytes: number | null;
-                            /** @default null */
-                            cloudInit: string | null;
-                            /** @enum {string} */
-                            verified: "signature" | "https" | "catalogue" | "import";
-                            isOffline: boolean;
-                        };
+                        "application/json": components["schemas"]["ResolvedImage"];
                     };
                 };
                 /** @description A failure */
@@ -3606,6 +3542,13 @@ export interface components {
                 lostSecrets: string[];
             }[];
         };
+        CatalogueInfo: {
+            name: string;
+            source: string;
+            images: number;
+            refused: number;
+            updatedAtMs: number | null;
+        };
         ClusterInfo: {
             /** @constant */
             schema: 1;
@@ -3761,6 +3704,30 @@ export interface components {
             /** @constant */
             ok: true;
             hooks?: components["schemas"]["HookBook"];
+        };
+        ImageInfo: {
+            name: string;
+            catalogue: string;
+            aliases: string[];
+            title: string;
+            /**
+             * @default auto
+             * @enum {string}
+             */
+            format: "raw" | "qcow2" | "vmdk" | "vdi" | "vhdx" | "auto";
+            /** @default null */
+            user: string | null;
+            /** @default null */
+            minDiskBytes: number | null;
+            /** @default null */
+            cloudInit: string | null;
+            source: string;
+            checksum: string | null;
+            checksums: string | null;
+            /** @enum {string} */
+            verified: "signature" | "https" | "catalogue" | "import";
+            isCached: boolean;
+            isShadowed: boolean;
         };
         InstanceInfo: {
             /** @constant */
@@ -4437,6 +4404,8 @@ export interface components {
             cpus: number;
             memoryMiB: number;
             memoryFreeMiB: number;
+            /** @default null */
+            diskBytes: number | null;
             diskFreeBytes: number;
             instances: number;
             instancesRunning: number;
@@ -4482,6 +4451,14 @@ export interface components {
                 drained: boolean;
                 offline: boolean;
             };
+        };
+        NodeReport: {
+            node: string;
+            report: components["schemas"]["DoctorReport"];
+        } | {
+            node: string;
+            silent: string;
+            isOffline: boolean;
         };
         OsInfo: {
             name: string;
@@ -4553,6 +4530,26 @@ export interface components {
                 [key: string]: "<redacted>";
             };
             instances: string[];
+        };
+        ResolvedImage: {
+            name: string;
+            catalogue: string;
+            source: string;
+            checksum: string;
+            /**
+             * @default auto
+             * @enum {string}
+             */
+            format: "raw" | "qcow2" | "vmdk" | "vdi" | "vhdx" | "auto";
+            /** @default null */
+            user: string | null;
+            /** @default null */
+            minDiskBytes: number | null;
+            /** @default null */
+            cloudInit: string | null;
+            /** @enum {string} */
+            verified: "signature" | "https" | "catalogue" | "import";
+            isOffline: boolean;
         };
         NetworkInfo: {
             name: string;

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Registry as PrometheusRegistry } from 'prom-client';
+import { countCpuSeconds } from '#shared/process/count-cpu-seconds.ts';
 import type { Instance } from '../channel/instance.ts';
 import type { GuestMetrics } from '../http/guest-metrics.ts';
 
@@ -92,6 +93,7 @@ function addGauges(
     'Resident memory of gnt-metad',
     () => process.memoryUsage().rss,
   );
+  countCpuSeconds('gnt_metad_cpu_seconds_total', 'Processor time of gnt-metad', registers);
 }
 
 function dialectOf(path: string): DialectIndex {

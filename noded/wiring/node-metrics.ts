@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { BOOT_STATUSES, type BootReport } from '#shared/contract/boot-report.ts';
 import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
 import type { InstanceStatus } from '#shared/contract/instance.ts';
+import { countCpuSeconds } from '#shared/process/count-cpu-seconds.ts';
 import type { PlaceSpace } from '../host/file-systems.ts';
 import type { RelayCount } from '../net/relay/relays.ts';
 import type { GuestHalt } from '../vmm/machine.ts';
@@ -56,6 +57,7 @@ export function createNodeMetrics(startedAtMs: number) {
     help: 'Start time of gnt-noded in seconds since the epoch',
     registers,
   }).set(startedAtMs / 1000);
+  countCpuSeconds('gnt_noded_cpu_seconds_total', 'Processor time of gnt-noded', registers);
   return {
     jobEnded: (job: Pick<JobRecord, 'opcode' | 'status'>): void =>
       jobs.inc({ opcode: job.opcode, status: job.status }),

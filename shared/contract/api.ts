@@ -78,6 +78,8 @@ export const nodeInfo = z.object({
   cpus: z.number().int(),
   memoryMiB: z.number().int(),
   memoryFreeMiB: z.number().int(),
+  /** Size of the file system with the disks. Null in answers of earlier releases. */
+  diskBytes: z.number().nullable().default(null),
   diskFreeBytes: z.number(),
   instances: z.number().int(),
   instancesRunning: z.number().int(),

@@ -1,7 +1,16 @@
 import type { JSX } from 'preact';
+import { BootEnvironmentsPage } from '../pages/boot-environments.tsx';
+import { ChartsPage } from '../pages/charts/charts.tsx';
+import { ImagesPage } from '../pages/images.tsx';
+import { LaunchPage } from '../pages/install/launch.tsx';
+import { ReinstallPage } from '../pages/install/reinstall.tsx';
 import { InstancePage } from '../pages/instance/instance.tsx';
 import { InstancesPage } from '../pages/instances.tsx';
 import { JobPage, JobsPage } from '../pages/jobs.tsx';
+import { NetworksPage } from '../pages/networks.tsx';
+import { NodesPage } from '../pages/nodes.tsx';
+import { OsPage } from '../pages/os-definitions.tsx';
+import { ProfilesPage } from '../pages/profiles.tsx';
 import { seesCluster } from '../live/session.ts';
 import { Page } from './page.tsx';
 
@@ -15,16 +24,32 @@ interface Section {
 const SECTIONS: readonly Section[] = [
   { title: 'Instances', to: '/instances' },
   { title: 'Jobs', to: '/jobs' },
+  { title: 'Nodes', to: '/nodes', isOfCluster: true },
+  { title: 'Charts', to: '/charts', isOfCluster: true },
+  { title: 'Images', to: '/images' },
+  { title: 'Networks', to: '/networks' },
+  { title: 'Profiles', to: '/profiles' },
+  { title: 'OS definitions', to: '/os' },
+  { title: 'Boot environments', to: '/bootenvs' },
 ];
 
 /** The pages by the pattern of their path; a group is a parameter. */
 const PAGES: readonly (readonly [RegExp, (...parameters: readonly string[]) => JSX.Element])[] = [
   [/^\/(?:instances)?$/, () => <InstancesPage />],
+  [/^\/launch$/, () => <LaunchPage />],
+  [/^\/instances\/([^/]+)\/reinstall$/, (name = '') => <ReinstallPage key={name} name={name} />],
   [
     /^\/instances\/([^/]+)(?:\/([a-z]+))?$/,
     (name = '', section = '') => <InstancePage key={name} name={name} section={section} />,
   ],
   [/^\/jobs$/, () => <JobsPage />],
+  [/^\/nodes$/, () => <NodesPage />],
+  [/^\/charts$/, () => <ChartsPage />],
+  [/^\/images$/, () => <ImagesPage />],
+  [/^\/networks$/, () => <NetworksPage />],
+  [/^\/profiles$/, () => <ProfilesPage />],
+  [/^\/os$/, () => <OsPage />],
+  [/^\/bootenvs$/, () => <BootEnvironmentsPage />],
   [/^\/jobs\/(\d+)$/, (id = '') => <JobPage key={id} id={Number(id)} />],
 ];
 

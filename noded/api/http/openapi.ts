@@ -9,6 +9,7 @@ import {
   jobSubmitted,
   listedNode,
   nodeInfo,
+  nodeReport,
   osInfo,
   webSession,
 } from '#shared/contract/api.ts';
@@ -22,6 +23,7 @@ import {
 } from '#shared/contract/cluster-event.ts';
 import { listEndpoints, type ListedEndpoint, type Media } from '#shared/contract/endpoints.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
+import { catalogueInfo, imageInfo, resolvedImage } from '#shared/contract/image-catalogue.ts';
 import { instanceInfo, instanceSummary } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
@@ -35,11 +37,13 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ApiError: apiError,
   BootEnvInfo: bootEnvInfo,
   BootPlan: bootPlanInfo,
+  CatalogueInfo: catalogueInfo,
   ClusterInfo: clusterInfo,
   DoctorReport: doctorReport,
   ExportInfo: exportInfo,
   HookBook: hookBook,
   DryRunAccepted: dryRunAccepted,
+  ImageInfo: imageInfo,
   InstanceInfo: instanceInfo,
   InstanceSummary: instanceSummary,
   HelloEvent: helloEvent,
@@ -53,8 +57,10 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   JobSubmitted: jobSubmitted,
   ListedNode: listedNode,
   NodeInfo: nodeInfo,
+  NodeReport: nodeReport,
   OsInfo: osInfo,
   ProfileInfo: profileInfo,
+  ResolvedImage: resolvedImage,
   NetworkInfo: networkInfo,
 };
 /** Types of requests. No answer contains them. */

@@ -10,7 +10,10 @@ export interface DescribeNodeInput extends Omit<NodeParts, 'clusterKey'> {
   readonly startedAtMs: number;
 }
 
-export type HostCapacity = Pick<NodeInfo, 'cpus' | 'memoryMiB' | 'memoryFreeMiB' | 'diskFreeBytes'>;
+export type HostCapacity = Pick<
+  NodeInfo,
+  'cpus' | 'memoryMiB' | 'memoryFreeMiB' | 'diskBytes' | 'diskFreeBytes'
+>;
 
 /** Describes this node for `gnt-node info`. */
 export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> {
@@ -36,8 +39,14 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
   };
 }
 
-function capacityOf({ cpus, memoryMiB, memoryFreeMiB, diskFreeBytes }: HostRoom): HostCapacity {
-  return { cpus, memoryMiB, memoryFreeMiB, diskFreeBytes };
+function capacityOf({
+  cpus,
+  memoryMiB,
+  memoryFreeMiB,
+  diskBytes,
+  diskFreeBytes,
+}: HostRoom): HostCapacity {
+  return { cpus, memoryMiB, memoryFreeMiB, diskBytes, diskFreeBytes };
 }
 
 /** Describes the cluster's default appliance. */

@@ -128,6 +128,7 @@ export function sampleNode(): NodeInfo {
     cpus: 4,
     memoryMiB: 8192,
     memoryFreeMiB: 4096,
+    diskBytes: 200 * 1024 ** 3,
     diskFreeBytes: 100 * 2 ** 30,
     instances: 1,
     instancesRunning: 1,

@@ -65,6 +65,7 @@ export const node: NodeInfo = {
   cpus: 2,
   memoryMiB: 4096,
   memoryFreeMiB: 1024,
+  diskBytes: 200 * 1024 ** 3,
   diskFreeBytes: 1,
   instances: 0,
   instancesRunning: 0,
