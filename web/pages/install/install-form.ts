@@ -28,7 +28,7 @@ export interface HookRow {
   readonly text: string;
 }
 
-/** What the user typed into the form of a creation. Empty texts mean the default. */
+/** The typed values of the form of a creation. Empty texts mean the default. */
 export interface InstallForm {
   readonly name: string;
   /** A name of the catalogues, a URL, or a path on the node. */

@@ -280,7 +280,7 @@ function Details({ summary, of, faultOf, children }: DetailsProps): JSX.Element 
   );
 }
 
-/** What the catalogue says about the chosen image. */
+/** Shows the properties of the chosen image in its catalogue. */
 function ImageFacts({ lookup: { image } }: { readonly lookup: Lookup }): JSX.Element {
   if (image === undefined) return <>A name of a catalogue, an https URL, or a path on the node.</>;
   const { user, minDiskBytes, isOffline } = image;

@@ -3,7 +3,7 @@ import type { Defaults } from './install-form.ts';
 
 type Os = Schemas['OsInfo'];
 
-/** What the forms propose. */
+/** The proposals of the forms. */
 export interface Choices {
   readonly images: readonly { readonly name: string; readonly title: string }[];
   readonly networks: readonly string[];
