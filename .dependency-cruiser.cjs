@@ -13,7 +13,18 @@ const programs = ['metad', 'noded', 'appliance', 'cluster-cli'];
  * folders.
  */
 const layers = {
-  metad: ['config', 'view', 'dialects', 'channel', 'http', 'services', 'names', 'dhcp', 'control', 'ganeti'],
+  metad: [
+    'config',
+    'view',
+    'dialects',
+    'channel',
+    'http',
+    'services',
+    'names',
+    'dhcp',
+    'control',
+    'ganeti',
+  ],
   noded: [
     ...['host', 'storage', 'content', 'jobs', 'records', 'netboot', 'net', 'vmm', 'instances'],
     ...['provision', 'cluster', 'operations', 'api', 'wiring'],
