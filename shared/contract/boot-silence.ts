@@ -47,7 +47,7 @@ export function explainSilence(instance: Reporter): Silence | null {
   const readsNoVendorData = datasource === 'Ec2' || datasource === 'GCE';
   if (!readsNoVendorData || hvparams.boot_report === 'user-data') return null;
   return {
-    reason: `cloud-init with the datasource ${datasource} reads no vendor data, and so is not asked to report`,
+    reason: `cloud-init with the ${datasource === 'Ec2' ? 'EC2' : datasource} datasource reads no vendor data, and so is not asked to report`,
     hint: 'Give -H boot_report=user-data, or --seed-disk yes, or openstack or nocloud first in --dialects',
   };
 }

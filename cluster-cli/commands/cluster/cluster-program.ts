@@ -275,7 +275,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
       'gnt-cluster modify --expose-service dns=53/udp:127.0.0.1:53',
       'gnt-cluster modify --expose-service apt=none',
-      'gnt-cluster modify --relay llm=https://llm.example.com/v1,auth=bearer,paths=/chat/completions',
+      'gnt-cluster modify --relay llm=https://llm.example.com,auth=bearer',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
       'gnt-cluster modify --remote-hosts images.example.lan,10.1.0.0/16',
       'gnt-cluster modify --confine-guests yes --guest-networks 10.1.0.0/16,10.2.0.53',
