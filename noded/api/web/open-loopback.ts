@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Context, Middleware, Next } from 'koa';
 import type { Clock } from '#shared/clock/clock.ts';
@@ -13,7 +13,7 @@ import { cookieName, formatCookie } from './session-cookie.ts';
 import { newToken, Sessions } from './sessions.ts';
 import { createWebApp, type WebParts } from './web-app.ts';
 
-const HOST = '127.0.0.1';
+const ADDRESS = '127.0.0.1';
 /** A browser opens about six connections for each open page. */
 const MAX_CONNECTIONS = 128;
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -38,13 +38,14 @@ export async function openLoopback(
   const sessions = new Sessions(clock, null);
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0 });
   server.maxConnections = MAX_CONNECTIONS;
-  const listening = await listen(server, '--port', { host: HOST, port });
+  const listening = await listen(server, '--port', { host: ADDRESS, port });
+  const hostName = newHostName();
   const links = new Readable({ read: () => undefined });
   const own = listening.port;
   let token = '';
   const renew = (): void => {
     token = newToken();
-    const link: WebLink = { url: `http://${HOST}:${own}/?token=${token}` };
+    const link: WebLink = { url: `http://${hostName}:${own}/?token=${token}` };
     links.push(`${JSON.stringify(link)}\n`);
   };
   const exchange: Middleware = async (context: Context, next: Next) => {
@@ -61,7 +62,7 @@ export async function openLoopback(
     renew();
   };
   const entrance = {
-    ...{ isTls: false, cookie: cookieName(own), sessions, login: exchange },
+    ...{ isTls: false, hostName, cookie: cookieName(own), sessions, login: exchange },
     isCurrent: () => Promise.resolve(true),
   };
   const all = { ...parts, page: await loadPage() };
@@ -78,8 +79,16 @@ export async function openLoopback(
   };
   if (signal.aborted) close();
   else signal.addEventListener('abort', close, { once: true });
-  logger.info('web.opened', { host: HOST, port: own });
+  logger.info('web.opened', { host: ADDRESS, port: own });
   return links;
+}
+
+/**
+ * Returns a name that browsers resolve to this host (RFC 6761, 6.3). They send a cookie to every
+ * port of its host name, so a name that other local users cannot guess keeps it from their servers.
+ */
+function newHostName(): string {
+  return `gnt-${randomBytes(8).toString('hex')}.localhost`;
 }
 
 function isSame(given: string, token: string): boolean {

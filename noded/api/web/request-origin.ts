@@ -1,18 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** Names of this host for a browser on it, or at the other end of an SSH tunnel. */
-const LOOPBACK_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/;
-
 /**
- * Refuses other host names on a loopback port: a web site whose name resolves to 127.0.0.1 has
- * another one (DNS rebinding).
- * @throws AppError NOT_ALLOWED
+ * Refuses other host names than that of the loopback page: a web site whose name resolves to
+ * 127.0.0.1 has another one (DNS rebinding), and so has the page of an earlier command.
+ * @param name without a port: an SSH tunnel may have another one
+ * @throws AppError LOGIN_REQUIRED
  */
-export function requireLoopbackHost({ headers }: Pick<IncomingMessage, 'headers'>): void {
-  if (LOOPBACK_HOST.test(headers.host ?? '')) return;
-  throw new AppError('NOT_ALLOWED', 'the page is served for 127.0.0.1 and localhost only', {
-    hint: 'Open the address that gnt-cluster web printed.',
+export function requireLoopbackName(
+  { headers }: Pick<IncomingMessage, 'headers'>,
+  name: string,
+): void {
+  if ((headers.host ?? '').replace(/:\d{1,5}$/, '') === name) return;
+  throw new AppError('LOGIN_REQUIRED', 'this address is not the one that gnt-cluster web printed', {
+    hint: 'Open the newest address that gnt-cluster web printed.',
   });
 }
 

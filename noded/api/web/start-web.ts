@@ -51,7 +51,7 @@ export async function startWeb(settings: WebSettings, serving: WebServing): Prom
   const sessions = new Sessions(clock, { idleMs: IDLE_MS, totalMs: TOTAL_MS });
   const cookie = cookieName(null);
   const entrance: Entrance = {
-    ...{ isTls: true, cookie, sessions },
+    ...{ isTls: true, hostName: null, cookie, sessions },
     login: logIn({ users, limit, sessions, cookie, logger }),
     isCurrent: ({ user }) => users.isCurrent(user),
   };

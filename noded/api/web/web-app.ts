@@ -9,7 +9,7 @@ import { answerErrors } from '../http/http-errors.ts';
 import { secureAnswers, setPageHeaders } from './answer-headers.ts';
 import { findEndpoint } from './find-endpoint.ts';
 import { type Page, servePage } from './page.ts';
-import { requireLoopbackHost, requireSameOrigin } from './request-origin.ts';
+import { requireLoopbackName, requireSameOrigin } from './request-origin.ts';
 import { requireAccess, requireCsrf, requireInstance, ROOT } from './require-access.ts';
 import { formatCookie, readCookie } from './session-cookie.ts';
 import type { Session, Sessions } from './sessions.ts';
@@ -30,6 +30,8 @@ export interface WebParts extends ServedApi {
 /** What differs between the loopback port and the permanent address. */
 export interface Entrance {
   readonly isTls: boolean;
+  /** The only host name of the loopback port; null: any name, which the certificate judges. */
+  readonly hostName: string | null;
   readonly cookie: string;
   readonly sessions: Sessions;
   /** Answers the requests that begin a session. */
@@ -70,9 +72,9 @@ export async function requireSession(
   });
 }
 
-function requireOwnHost({ isTls }: Entrance): Middleware {
+function requireOwnHost({ hostName }: Entrance): Middleware {
   return async (context: Context, next: Next) => {
-    if (!isTls) requireLoopbackHost(context.req);
+    if (hostName !== null) requireLoopbackName(context.req, hostName);
     await next();
   };
 }
@@ -119,7 +121,7 @@ export async function admitRequest(
   entrance: Entrance,
   { instances }: Pick<WebParts, 'instances'>,
 ): Promise<{ readonly session: Session; readonly endpoint: ListedEndpoint }> {
-  if (!entrance.isTls) requireLoopbackHost(request);
+  if (entrance.hostName !== null) requireLoopbackName(request, entrance.hostName);
   const session = await requireSession(request, entrance);
   requireCsrf(request, session);
   const { method = 'GET', url = '' } = request;

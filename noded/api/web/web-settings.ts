@@ -4,7 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { parseListenAddress } from '#shared/socket/listen-address.ts';
 
-const DEFAULT_PORT = 5082;
+const DEFAULT_PORT = 5083;
 
 export interface WebListenOptions {
   readonly web?: string | undefined;

@@ -70,8 +70,15 @@ test('requests of other sites, and under other names of the host, are refused', 
   assert.equal(await ask({ 'sec-fetch-site': 'same-site' }), 403);
   assert.equal(await ask({ origin: 'http://127.0.0.1:1' }), 403);
   assert.equal(await ask({ origin: 'null' }), 403);
-  assert.equal(await ask({ host: 'rebound.example.com' }), 403);
-  assert.equal(await ask({ host: 'localhost:80' }), 200);
+  const { hostname } = new URL(origin);
+  for (const host of [
+    'rebound.example.com',
+    'localhost',
+    '127.0.0.1',
+    'gnt-0123456789abcdef.localhost',
+  ])
+    assert.equal(await ask({ host }), 401, host);
+  assert.equal(await ask({ host: `${hostname}:8080` }), 200, 'the port of an SSH tunnel');
 });
 
 test('the end of the command ends the page and its sessions', async (t) => {

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { WebSocket } from 'ws';
 import { createApiLab } from '../../support/api-lab.ts';
-import { enter, openPage } from './web-lab.ts';
+import { enter, lookup, openPage } from './web-lab.ts';
 
 /** Opens a page with a session on an instance whose console is a socket of the test. */
 async function createConsoleLab(t: TestContext) {
@@ -22,9 +22,7 @@ async function createConsoleLab(t: TestContext) {
     const { origin } = page;
     const client = new WebSocket(
       `${origin.replace('http', 'ws')}/v1/instances/${instance}/console`,
-      {
-        headers: { cookie, origin, ...headers },
-      },
+      { headers: { cookie, origin, ...headers }, lookup },
     );
     t.after(() => client.terminate());
     return client;

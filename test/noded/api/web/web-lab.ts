@@ -1,5 +1,6 @@
 import { request, type IncomingMessage } from 'node:http';
 import { request as requestTls } from 'node:https';
+import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
@@ -35,7 +36,7 @@ export function askWeb(
 ): Promise<WebAnswer> {
   return new Promise((resolve, reject) => {
     // A test's certificate is its own.
-    const options = { method, headers, agent: false, rejectUnauthorized: false } as const;
+    const options = { method, headers, agent: false, rejectUnauthorized: false, lookup } as const;
     const ask = url.startsWith('https:') ? requestTls : request;
     const asked = ask(url, options, (response) => {
       const chunks: Buffer[] = [];
@@ -53,6 +54,13 @@ export function askWeb(
     asked.end(body);
   });
 }
+
+/** Resolves names below `localhost`, as browsers do. */
+export const lookup: LookupFunction = (_name, { all = false }, done) => {
+  const address = '127.0.0.1';
+  if (all) done(null, [{ address, family: 4 }]);
+  else done(null, address, 4);
+};
 
 /** Opens the page of an API on a loopback port, as `gnt-cluster web` does. */
 export async function openPage(
