@@ -4,8 +4,8 @@ set -eu
 product='netbase libatomic1 binutils qemu-system-x86 qemu-utils iproute2 nftables mmdebstrap squashfs-tools cpio lz4 zstd xz-utils bzip2 e2fsprogs mtools curl ca-certificates openssl busybox-static'
 # DHCP and names of networks that a node makes (gnt-network connect … nat): nothing else needs it, and it brings others along.
 networks='dnsmasq-base'
-# The tools of the package build, the demo guest's boot loader, the foreign clients that tests run against the service, the shells that complete our commands, and the checker of manual pages.
-tests='apt-utils attr dpkg-dev lvm2 strace wrk python3 btrfs-progs xfsprogs grub-pc-bin gdisk fdisk redis-server redis-sentinel ovmf udhcpc isc-dhcp-client arping openssh-client python3-ganeti-rapi zsh fish mandoc'
+# The browser of the web page's tests, the tools of the package build, the demo guest's boot loader, the foreign clients that tests run against the service, the shells that complete our commands, and the checker of manual pages.
+tests='apt-utils attr dpkg-dev lvm2 strace wrk python3 btrfs-progs xfsprogs grub-pc-bin gdisk fdisk redis-server redis-sentinel ovmf udhcpc isc-dhcp-client arping openssh-client python3-ganeti-rapi zsh fish mandoc chromium'
 missing=
 for package in $product $networks $tests; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"

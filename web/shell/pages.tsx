@@ -39,7 +39,7 @@ const PAGES: readonly (readonly [RegExp, (...parameters: readonly string[]) => J
   [/^\/launch$/, () => <LaunchPage />],
   [/^\/instances\/([^/]+)\/reinstall$/, (name = '') => <ReinstallPage key={name} name={name} />],
   [
-    /^\/instances\/([^/]+)(?:\/([a-z]+))?$/,
+    /^\/instances\/([^/]+)(?:\/([a-z]*))?$/,
     (name = '', section = '') => <InstancePage key={name} name={name} section={section} />,
   ],
   [/^\/jobs$/, () => <JobsPage />],

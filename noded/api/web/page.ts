@@ -83,11 +83,12 @@ function describeFile(name: string, plain: Buffer, brotli: Buffer | null): PageF
 }
 
 /**
- * Answers with a file of the page. Paths without an extension are places in the page.
+ * Answers with a file of the page. Other paths are places in the page, also those with a dot,
+ * such as `/instances/web1.example.com`.
  * @returns false if there is no such file
  */
 export function servePage(context: Context, page: Page): boolean {
-  const isPlace = extname(context.path) === '';
+  const isPlace = extname(context.path) === '' || context.path.lastIndexOf('/') > 0;
   const file = page.get(isPlace ? INDEX : context.path);
   if (file === undefined) return false;
   // Browsers accept Brotli where the network is slow: over TLS.

@@ -68,11 +68,9 @@ export function InstancePage({ name, section }: InstancePageProps): JSX.Element 
         <>
           <p>
             <State of={instance.status} />{' '}
-            {instance.explanation !== wordOfState(instance.status) && (
-              <span class="soft">
-                <Text>{instance.explanation}</Text>
-              </span>
-            )}
+            <span class="soft">
+              <Text>{remedyOf(instance)}</Text>
+            </span>
           </p>
           <nav class="tabs" aria-label="Parts of the instance">
             {[...SECTIONS].map(
@@ -93,6 +91,13 @@ export function InstancePage({ name, section }: InstancePageProps): JSX.Element 
       )}
     </Page>
   );
+}
+
+/** Returns the explanation of the state, without the word that the page shows already. */
+function remedyOf({ status, explanation }: Info): string {
+  const word = wordOfState(status);
+  if (explanation === word) return '';
+  return explanation.startsWith(`${word}. `) ? explanation.slice(word.length + 2) : explanation;
 }
 
 /** Changes whenever the record or the state of the instance changes. */

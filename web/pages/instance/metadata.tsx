@@ -18,6 +18,7 @@ export function MetadataSection({ instance }: SectionProps): JSX.Element {
   const path = useSignal('/');
   const { value, error } = useLoaded(
     async (signal) => {
+      if (!communication) return undefined;
       const encoded = path.value.split('/').map(encodeURIComponent).join('/');
       const target = `/v1/instances/${encodeURIComponent(name)}/metadata${encoded}?partial=1`;
       const response = await openStream(target, signal);

@@ -94,8 +94,8 @@ export function SnapshotsSection({
       )}
       <CommandLine>
         {label.value.trim() === ''
-          ? commandLine('gnt-instance', 'snapshot', 'list', name)
-          : commandLine('gnt-instance', 'snapshot', 'create', name, label.value.trim())}
+          ? commandLine('gnt-instance', 'list-snapshots', name)
+          : commandLine('gnt-instance', 'snapshot', name, label.value.trim())}
       </CommandLine>
     </>
   );

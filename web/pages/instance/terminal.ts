@@ -4,7 +4,7 @@ import { Terminal } from '@xterm/xterm';
 const COLUMNS = 80;
 const ROWS = 25;
 const SCROLLBACK_LINES = 5000;
-/** The browser stops reading the socket above the first number, and continues below the second. */
+/** A browser cannot pause a WebSocket, so a guest that prints faster than this is disconnected. */
 const HIGH_WATER_CHARACTERS = 500_000;
 
 /**
@@ -17,18 +17,25 @@ export function openTerminal(
   signal: AbortSignal,
   onLost: (reason: string) => void,
 ): void {
+  const sheets = documentWithSheets(signal);
   const terminal = new Terminal({
     cols: COLUMNS,
     rows: ROWS,
     scrollback: SCROLLBACK_LINES,
     screenReaderMode: true,
-    documentOverride: documentWithSheets(signal),
+    documentOverride: sheets,
     // Operating system commands set titles and colours, and name links.
     linkHandler: { activate: () => undefined },
     fontFamily: getComputedStyle(element).fontFamily,
   });
   for (const command of [0, 1, 2, 8, 52]) terminal.parser.registerOscHandler(command, () => true);
-  terminal.open(element);
+  // The scroll bar of xterm.js 6.0 ignores documentOverride.
+  document.createElement = (name: string) => sheets.createElement(name);
+  try {
+    terminal.open(element);
+  } finally {
+    Reflect.deleteProperty(document, 'createElement');
+  }
   terminal.focus();
   terminal.attachCustomKeyEventHandler(({ ctrlKey, altKey, key }) => {
     if (!ctrlKey || !altKey || key.toLowerCase() !== 'q') return true;
@@ -44,7 +51,8 @@ export function openTerminal(
   socket.addEventListener('message', ({ data }) => {
     const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : String(data);
     waiting += bytes.length;
-    if (waiting > HIGH_WATER_CHARACTERS) socket.close(1000, 'too fast');
+    if (waiting > HIGH_WATER_CHARACTERS)
+      socket.close(1000, 'the guest prints faster than the page shows');
     terminal.write(bytes, () => {
       waiting -= bytes.length;
     });
@@ -67,12 +75,12 @@ export function openTerminal(
 }
 
 /**
- * Returns the document for the terminal, which makes `style` elements. The page's policy refuses
- * these, so their text becomes a constructed style sheet.
+ * Returns the document for the terminal, which makes `style` elements and attributes. The page's
+ * policy refuses these, so they become constructed style sheets and properties.
  */
 function documentWithSheets(signal: AbortSignal): Document {
   const createElement = (name: string): HTMLElement =>
-    name === 'style' ? createSheet(signal) : document.createElement(name);
+    name === 'style' ? createSheet(signal) : createStyled(name);
   return new Proxy(document, {
     get: (target, key) => {
       if (key === 'createElement') return createElement;
@@ -82,9 +90,18 @@ function documentWithSheets(signal: AbortSignal): Document {
   });
 }
 
+function createStyled(name: string): HTMLElement {
+  const element = Document.prototype.createElement.call(document, name);
+  element.setAttribute = (key, value) => {
+    if (key === 'style') element.style.cssText = value;
+    else Element.prototype.setAttribute.call(element, key, value);
+  };
+  return element;
+}
+
 /** Returns an element whose text is a style sheet of the page until the signal aborts. */
 function createSheet(signal: AbortSignal): HTMLElement {
-  const element = document.createElement('template');
+  const element = Document.prototype.createElement.call(document, 'template');
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets.push(sheet);
   const observer = new MutationObserver(() => sheet.replaceSync(element.textContent));

@@ -103,3 +103,12 @@ test('answers of the API cannot run as documents of the page', async (t) => {
   );
   assert.match(page.text, /<!doctype html>/);
 });
+
+test('the address of an instance opens the page, whatever dots its name has', async (t) => {
+  const lab = await createApiLab(t);
+  const { first, origin } = await openPage(t, lab);
+  const { cookie } = await enter(first);
+  for (const path of ['/instances/web1.example.com', '/instances/web1.js/console', '/jobs/1'])
+    assert.match((await askWeb(`${origin}${path}`)).text, /<!doctype html>/, path);
+  assert.equal((await askWeb(`${origin}/missing.js`, { headers: { cookie } })).status, 404);
+});
