@@ -62,7 +62,7 @@ test('other sites, and requests without a session, open no console', async (t) =
   assert.match(await refusalOf(open(name, { origin: 'http://evil.example.com' })), /403/);
   assert.match(await refusalOf(open(name, { origin: 'null' })), /403/);
   assert.match(await refusalOf(open(name, { cookie: 'gnt-1=x' })), /401/);
-  assert.match(await refusalOf(open(name, { host: 'evil.example.com' })), /403/);
+  assert.match(await refusalOf(open(name, { host: 'evil.example.com' })), /401/);
 });
 
 test('a message that is too long ends the console', async (t) => {
