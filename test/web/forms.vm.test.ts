@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { run } from '#shared/process/run.ts';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { succeed } from '../e2e/support/ask-nodes.ts';
+import { addDefinitions } from '../e2e/support/definitions.ts';
+import { endLab } from '../e2e/support/end-lab.ts';
+import { freePorts } from '../noded/support/free-ports.ts';
+import { noBrowser, openInBrowser } from './support/browser.ts';
+import { openWeb } from './support/web-lab.ts';
+
+/** Forms and pages of the cluster in Chromium, with real installations. */
+const WITH_SECRET = 'secretive.example.com';
+const HOSTILE = 'hostile.example.com';
+const BOUND = { skip: noBrowser };
+/** Markup, a terminal escape and a direction override, in the fields that accept them. */
+const MARKUP = '<img src=x onerror="window.canary=1"><script>window.canary=1</script>';
+const PASSWORD = 'secret';
+
+let lab: Lab;
+let image: string;
+let tlsOrigin: string;
+
+before(async () => {
+  lab = await createLab('gnt-forms');
+  image = join(lab.paths.root, 'small.img');
+  await run('mke2fs', ['-q', '-t', 'ext4', '-d', '/etc/apt', image, '24M']);
+  await addDefinitions(lab, 'hello');
+  await addHostileDefinition();
+  const users = join(lab.paths.root, 'users');
+  const digest = createHash('md5').update(`bound:Ganeti Remote API:${PASSWORD}`).digest('hex');
+  await writeFile(users, `bound {HA1}${digest} write,instance:mine-*\n`, { mode: 0o600 });
+  const [port] = await freePorts(1);
+  tlsOrigin = `https://127.0.0.1:${port}`;
+  await lab.startNode('--web', `127.0.0.1:${port}`, '--web-users', users);
+});
+
+after(async () => {
+  for (const name of [WITH_SECRET, HOSTILE])
+    await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', name]);
+  await endLab(lab);
+});
+
+/** Its texts contain markup. Its script prints markup and fails. */
+async function addHostileDefinition(): Promise<void> {
+  await addDefinitions(lab, 'failing');
+  const [osDir = ''] = lab.paths.osSearchPath;
+  const folder = join(osDir, 'failing');
+  await mkdir(join(folder, 'untrusted'), { recursive: true });
+  await writeFile(join(folder, 'parameters.list'), `greeting ${MARKUP}\n`);
+  const script = join(folder, 'untrusted/create');
+  await writeFile(
+    script,
+    `#!/bin/sh\nprintf '%s\\n' '${MARKUP}' '\\033]0;hostile\\007' >&2\nprintf '\\342\\200\\256txt\\n' >&2\nexit 3\n`,
+  );
+  await chmod(script, 0o755);
+}
+
+async function openPage(t: Parameters<typeof openInBrowser>[0]): Promise<Page> {
+  const { nextLink } = await openWeb(t, lab);
+  return openInBrowser(t, await nextLink());
+}
+
+async function show(page: Page, path: string): Promise<void> {
+  await page.goto(new URL(path, page.url()).href);
+}
+
+/** Fills the form of a creation that installs an image with an OS definition. */
+async function fillLaunch(page: Page, name: string, os: string): Promise<void> {
+  await show(page, '/launch');
+  await page.getByLabel('Name', { exact: true }).fill(name);
+  await page.getByLabel('Image', { exact: true }).fill(image);
+  await page.getByLabel('Disk', { exact: true }).fill('32M');
+  await page.getByText('OS definition, parameters, profiles').click();
+  await page.getByLabel('OS definition', { exact: true }).selectOption(os);
+}
+
+async function addParameter(
+  page: Page,
+  number: number,
+  [name, value, visibility]: readonly [string, string, string],
+): Promise<void> {
+  await page.getByRole('button', { name: 'Add a parameter' }).click();
+  await page.getByLabel(`Name of parameter ${number}`).fill(name);
+  await page.getByLabel(`Visibility of parameter ${number}`).selectOption(visibility);
+  await page.getByLabel(`Value of parameter ${number}`).fill(value);
+}
+
+test('a form launches an instance, and another browser sees it', BOUND, async (t) => {
+  const page = await openPage(t);
+  const other = await openPage(t);
+  await show(page, '/launch');
+  await page.getByRole('button', { name: 'Launch' }).click();
+  await page.getByText('Give the instance a name, such as web1.').waitFor();
+  await fillLaunch(page, WITH_SECRET, 'hello');
+  await addParameter(page, 1, ['greeting', 'hi', 'public']);
+  await addParameter(page, 2, ['api-key', 'correct-horse', 'secret']);
+  await page.getByLabel('Start the instance after the installation').uncheck();
+  await page.getByText('The node accepts this.').waitFor();
+  const command = await page.locator('.command code').innerText();
+  assert.match(command, /^gnt-instance add .*--os-type hello.* secretive\.example\.com$/);
+  assert.match(command, /--os-parameters-secret api-key=@api-key\.txt/);
+  assert.doesNotMatch(command, /correct-horse/);
+  await page.getByRole('button', { name: 'Launch' }).click();
+  await other.getByRole('row', { name: WITH_SECRET }).waitFor();
+  await page.getByRole('definition').getByText('installed').waitFor();
+  await other.getByRole('row', { name: WITH_SECRET }).getByText('stopped').waitFor();
+  await show(page, '/launch');
+  await page.getByLabel('Name', { exact: true }).fill(WITH_SECRET);
+  await page.getByLabel('Image', { exact: true }).fill(image);
+  // The node's refusal is at the field that it concerns.
+  await page.locator('.field', { hasText: 'host name of the guest' }).getByText(/exist/).waitFor();
+});
+
+test('a reinstallation asks for the secret again', BOUND, async (t) => {
+  const page = await openPage(t);
+  await show(page, `/instances/${WITH_SECRET}/reinstall`);
+  await page.getByText(/Secrets are never stored/).waitFor();
+  assert.equal(await page.getByLabel('Name of parameter 1').inputValue(), 'api-key');
+  assert.equal(await page.getByLabel('Value of parameter 1').inputValue(), '');
+  await page
+    .locator('fieldset .problem')
+    .getByText(/password/)
+    .waitFor();
+  await page.getByLabel('Value of parameter 1').fill('new-horse');
+  await page.getByText('The node accepts this.').waitFor();
+  await page.getByRole('button', { name: 'Reinstall' }).click();
+  await page.getByLabel(`Type ${WITH_SECRET} to confirm`).fill(WITH_SECRET);
+  await page.getByRole('dialog').getByRole('button', { name: 'Reinstall' }).click();
+  await page.getByText(/Job \d+, INSTANCE_REINSTALL.*: success/).waitFor();
+});
+
+test('markup of users, scripts and definitions stays text', BOUND, async (t) => {
+  await succeed(lab, 'gnt-profile', 'modify', '-O', `text=${MARKUP}`, 'marked');
+  const page = await openPage(t);
+  await fillLaunch(page, HOSTILE, 'failing');
+  await addParameter(page, 1, ['greeting', MARKUP, 'public']);
+  await page.getByRole('button', { name: 'Launch' }).click();
+  // The failure has its error and the end of the log.
+  await page
+    .getByRole('alert')
+    .getByText(/script/)
+    .first()
+    .waitFor();
+  await page.getByText(MARKUP).first().waitFor();
+  const title = await page.title();
+  for (const path of [
+    ...['', '/installation', '/parameters', '/metadata', '/audit'].map(
+      (part) => `/instances/${HOSTILE}${part}`,
+    ),
+    ...['/profiles', '/os', '/jobs', '/nodes', '/networks', '/images', '/bootenvs', '/instances'],
+  ]) {
+    await show(page, path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.waitForLoadState('networkidle', { timeout: 2000 }).catch(() => undefined);
+    assert.equal(await page.evaluate('window.canary'), undefined, path);
+    assert.equal(await page.locator('#app img, #app script').count(), 0, path);
+    assert.doesNotMatch(await page.locator('#app').innerText(), /[\u001b\u202e]/, path);
+  }
+  assert.doesNotMatch(title, /^hostile$/);
+  await show(page, '/profiles');
+  await page.getByText(`text = ${MARKUP}`).waitFor();
+  await show(page, '/os');
+  await page.getByText('1 parameters').click();
+  await page.getByText(MARKUP).waitFor();
+});
+
+test('a bound user sees and does only what the session allows', BOUND, async (t) => {
+  const page = await openInBrowser(t, tlsOrigin);
+  await page.getByLabel('User').fill('bound');
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByText('There is no instance yet.').waitFor();
+  const sections = await page
+    .getByRole('navigation', { name: 'Main' })
+    .getByRole('link')
+    .allInnerTexts();
+  for (const hidden of ['Nodes', 'Charts']) assert.equal(sections.includes(hidden), false, hidden);
+  for (const path of ['/networks', '/profiles', '/os', '/bootenvs', '/images']) {
+    await show(page, path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    assert.equal(await page.getByRole('alert').count(), 0, path);
+    assert.equal(await page.getByRole('button', { name: /Remove|Add|Trust|Update/ }).count(), 0);
+  }
+  await show(page, '/launch');
+  await page.getByLabel('Name', { exact: true }).fill('foreign');
+  await page.getByLabel('Image', { exact: true }).fill('https://example.com/a.raw');
+  await page.locator('.problem').first().waitFor();
+  await page.getByText('User data, node and tags').click();
+  assert.equal(await page.getByLabel('Node', { exact: true }).count(), 0);
+});
