@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { Schemas } from '../../client/api-client.ts';
-import { backgroundApi, mayWrite, seesCluster } from '../live/session.ts';
+import { backgroundApi, isRoot } from '../live/session.ts';
 import { useObjects } from '../live/use-objects.ts';
 import { ChangeButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
@@ -84,7 +84,7 @@ function OsCard({ os }: { readonly os: Os }): JSX.Element {
           </dl>
         </details>
       )}
-      {mayWrite.value && seesCluster.value && (
+      {isRoot && (
         <div class="buttons">
           {trust.state === 'trusted' ? (
             <ChangeButton of={name} opcode={{ opcode: 'OS_SET_PARAMS', name, trusted: false }}>

@@ -194,13 +194,15 @@ function LaunchForm({ choices }: { readonly choices: Choices }): JSX.Element {
           fault={faultOf('diskTemplate')}
           onChange={(diskTemplate) => change({ diskTemplate })}
         />
-        <TextField
-          label="Tags"
-          value={current.tags}
-          help="Separated by spaces."
-          fault={faultOf('tags')}
-          onChange={(tags) => change({ tags })}
-        />
+        {seesCluster.value && (
+          <TextField
+            label="Tags"
+            value={current.tags}
+            help="Separated by spaces."
+            fault={faultOf('tags')}
+            onChange={(tags) => change({ tags })}
+          />
+        )}
       </Details>
       <Details
         summary="OS definition, parameters, profiles"

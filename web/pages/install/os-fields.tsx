@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
 import { PasswordField, SelectField, TextField } from '../../parts/field.tsx';
+import { seesCluster } from '../../live/session.ts';
 import type { InstallForm } from './install-form.ts';
 import type { Choices } from './load-choices.ts';
 
@@ -28,14 +29,16 @@ export function OsFields({ form, choices, faultOf, change }: OsFieldsProps): JSX
         fault={faultOf('osType')}
         onChange={(osType) => change({ osType })}
       />
-      <TextField
-        label="Profiles"
-        value={form.profiles}
-        list={choices.profiles}
-        help="Sets of OS parameters, separated by commas. The first ranks above the others."
-        fault={faultOf('profiles')}
-        onChange={(profiles) => change({ profiles })}
-      />
+      {seesCluster.value && (
+        <TextField
+          label="Profiles"
+          value={form.profiles}
+          list={choices.profiles}
+          help="Sets of OS parameters, separated by commas. The first ranks above the others."
+          fault={faultOf('profiles')}
+          onChange={(profiles) => change({ profiles })}
+        />
+      )}
       {choices.bootEnvs.length > 0 && (
         <SelectField
           label="Boot environment"
