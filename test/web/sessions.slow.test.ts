@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { systemClock } from '#shared/clock/clock.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { INSTANCES } from '../../noded/records/instance-repository.ts';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { benchRecord } from '../bench/support/cluster-records.ts';
+import { endLab } from '../e2e/support/end-lab.ts';
+import { freePorts } from '../noded/support/free-ports.ts';
+import { assertAccessible } from './support/axe.ts';
+import { noBrowser, openInBrowser } from './support/browser.ts';
+
+/** Login, a restart of the node below an open page, and a long list of instances. */
+const COUNT = 20_000;
+const AT_ONCE = 500;
+const PASSWORD = 'secret';
+let lab: Lab;
+let options: readonly string[];
+let origin: string;
+
+before(async () => {
+  lab = await createLab('gnt-web-sessions');
+  await lab.startNode();
+  await lab.stopNode();
+  await fill();
+  const users = join(lab.paths.root, 'users');
+  const digest = createHash('md5').update(`alice:Ganeti Remote API:${PASSWORD}`).digest('hex');
+  await writeFile(users, `alice {HA1}${digest} write\n`, { mode: 0o600 });
+  const [port] = await freePorts(1);
+  origin = `https://127.0.0.1:${port}`;
+  options = ['--web', `127.0.0.1:${port}`, '--web-users', users];
+  await lab.startNode(...options);
+});
+
+after(() => endLab(lab));
+
+async function fill(): Promise<void> {
+  const store = createSqliteStore({ path: lab.paths.storeFile, clock: systemClock });
+  for (let begin = 0; begin < COUNT; begin += AT_ONCE) {
+    const records = Array.from({ length: AT_ONCE }, (_, index) =>
+      benchRecord(begin + index, 'node1.example.com'),
+    );
+    await store.commit(
+      records.map((value) => ({
+        ...{ collection: INSTANCES, id: value.uuid, expected: 'absent' as const, value },
+      })),
+    );
+  }
+  await store.close();
+}
+
+async function logIn(page: Page, password = PASSWORD): Promise<void> {
+  await page.getByLabel('User').fill('alice');
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+}
+
+test('the login is accessible, and says why it refuses', { skip: noBrowser }, async (t) => {
+  const page = await openInBrowser(t, `${origin}/jobs`);
+  await page.getByLabel('User').waitFor();
+  await assertAccessible(page);
+  await logIn(page, 'wrong');
+  await page.getByRole('alert').getByText(/\w/).waitFor();
+  await logIn(page);
+  await page.getByRole('heading', { name: 'Jobs' }).waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByLabel('User').waitFor();
+  assert.equal(await page.getByRole('heading', { name: 'Jobs' }).count(), 0);
+});
+
+test(
+  'of 20,000 instances only the visible rows exist, and filter and keys find the others',
+  { skip: noBrowser },
+  async (t) => {
+    const page = await openInBrowser(t, origin);
+    await logIn(page);
+    await page.getByText('20,000 instances').waitFor();
+    const rows = page.locator('tbody tr[data-index]');
+    assert.ok((await rows.count()) < 100);
+    await page.getByRole('link', { name: 'bench0.' }).focus();
+    await page.keyboard.press('End');
+    await page.getByRole('link', { name: 'bench19999.' }).waitFor();
+    assert.ok((await rows.count()) < 100);
+    await page.keyboard.press('/');
+    await page.keyboard.type('bench1234?.');
+    await page.getByText('0 of 20,000 instances').waitFor();
+    await page.getByRole('searchbox').fill('bench1234?.*');
+    await page.getByText('10 of 20,000 instances').waitFor();
+    await assertAccessible(page);
+  },
+);
+
+test(
+  'a page goes on after a restart of its node and a new login',
+  { skip: noBrowser },
+  async (t) => {
+    const page = await openInBrowser(t, `${origin}/instances?name=bench7.`);
+    await logIn(page);
+    await page.getByText('Live').waitFor();
+    const field = page.getByRole('searchbox');
+    await field.evaluate((element) => element.setAttribute('data-kept', 'yes'));
+    await lab.stopNode();
+    await page.getByText('Reconnecting').waitFor();
+    await lab.startNode(...options);
+    await logIn(page);
+    await page.getByText('Live').waitFor();
+    await page.getByRole('link', { name: 'bench7.' }).waitFor();
+    // The same element: the page was below the login, and was not made again.
+    assert.equal(await field.getAttribute('data-kept'), 'yes');
+  },
+);
