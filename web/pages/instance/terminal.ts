@@ -3,6 +3,9 @@ import { Terminal } from '@xterm/xterm';
 /** As wide as a serial console, whose guest does not learn of another size. */
 const COLUMNS = 80;
 const ROWS = 25;
+/** Terminals draw each character into a cell of equal width. */
+const FONT = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+const FONT_SIZE_PX = 13;
 const SCROLLBACK_LINES = 5000;
 /** A browser cannot pause a WebSocket, so a guest that prints faster than this is disconnected. */
 const HIGH_WATER_CHARACTERS = 500_000;
@@ -26,7 +29,8 @@ export function openTerminal(
     documentOverride: sheets,
     // Operating system commands set titles and colours, and name links.
     linkHandler: { activate: () => undefined },
-    fontFamily: getComputedStyle(element).fontFamily,
+    fontFamily: FONT,
+    fontSize: FONT_SIZE_PX,
   });
   for (const command of [0, 1, 2, 8, 52]) terminal.parser.registerOscHandler(command, () => true);
   // The scroll bar of xterm.js 6.0 ignores documentOverride.
