@@ -66,7 +66,7 @@ async function follow(stop: AbortSignal): Promise<void> {
   }).catch(() => undefined);
 }
 
-/** Tells whether changes before this one are missing. */
+/** Returns whether changes before this one are missing. */
 function isLoss({ event, data }: ChangeEvent): boolean {
   return event === 'reset' || (event === 'hello' && !data.isResumed);
 }

@@ -1,6 +1,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 
-/** Receives the items of a list that is being read. */
+/** Receives the items of a list during a read. */
 interface ListReader<Key, Item> {
   readonly add: (key: Key, item: Item) => void;
   /** Removes the items that the list does not contain. */
@@ -15,7 +15,7 @@ export class KeyedList<Key, Item> {
   readonly #byKey = new Map<Key, Item>();
   readonly #items = signal<readonly Item[]>([]);
   readonly #isLoaded = signal(false);
-  /** Keys that changed since the current reading began; null while none is being read. */
+  /** Keys that changed since the current read began; null between reads. */
   #changed: Set<Key> | null = null;
   #isScheduled = false;
 

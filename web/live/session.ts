@@ -99,7 +99,7 @@ export async function logOut(): Promise<void> {
 
 /**
  * Prolongs the session while the user works, since most requests of the page are in the background.
- * A page without a session looks for one whenever it comes into view: another tab may have it.
+ * A page without a session checks again when it comes into view: another tab may have logged in.
  */
 export function keepSession(): void {
   let prolongedAt = performance.now();

@@ -6,7 +6,7 @@ import type { RapiUser } from '../rapi/users-file.ts';
 /** 256 bits: not guessable, and no two are equal. */
 const TOKEN_BYTES = 32;
 const MAX_SESSIONS = 1000;
-/** Of one user: browsers that were closed without a logout. */
+/** Limit for each user: browsers may close without a logout. */
 const MAX_USER_SESSIONS = 32;
 
 export interface SessionLimits {

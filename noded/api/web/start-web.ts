@@ -15,9 +15,9 @@ import { Sessions } from './sessions.ts';
 import { createWebApp, type Entrance, type WebParts } from './web-app.ts';
 import type { WebSettings } from './web-settings.ts';
 
-/** Of strangers too. A browser opens about six connections for each open page. */
+/** With and without a session. A browser opens about six connections for each open page. */
 const MAX_CONNECTIONS = 1024;
-/** Of an IPv4 address or an IPv6 /64. */
+/** Limit for each IPv4 address or IPv6 /64. */
 const MAX_NETWORK_CONNECTIONS = 128;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const HEADERS_TIMEOUT_MS = 10_000;

@@ -27,7 +27,7 @@ export interface WebParts extends ServedApi {
   readonly instances: Pick<InstanceRepository, 'findByName'>;
 }
 
-/** What differs between the loopback port and the permanent address. */
+/** Differences between the loopback port and the permanent address. */
 export interface Entrance {
   readonly isTls: boolean;
   /** The only host name of the loopback port; null: any name, which the certificate judges. */

@@ -33,7 +33,7 @@ export function relayTarget(
     return refuse(`the query must not contain ${auth.name}`);
   const text = `${baseOf(base)}${path}`;
   const url = URL.parse(text);
-  // A parser that changes the text could lead to another place than the one judged.
+  // A parser that changes the text could lead to a path that was not checked.
   if (url?.href !== text) return refuse('this path cannot be sent unchanged');
   return { url, query };
 }

@@ -85,7 +85,7 @@ export interface Relays {
   give(name: string, secret: string): Promise<void>;
   /** Returns the relays whose secret this node lacks. */
   listMissing(cluster: Pick<ClusterRecord, 'relays'>): readonly string[];
-  /** Forgets what belongs to removed and changed relays. */
+  /** Forgets secrets of removed and changed relays, and counts of removed ones. */
   refresh(): Promise<void>;
   /** Returns the totals of each relay since the start. */
   counts(): readonly RelayCount[];
