@@ -41,7 +41,7 @@ export class KeyedList<Key, Item> {
   }
 
   /**
-   * Starts to read the list anew, which ends an earlier reading. A change that arrives meanwhile is
+   * Starts to read the list again, which ends an earlier read. A change that arrives meanwhile is
    * newer than the item of the list.
    */
   startReading(): ListReader<Key, Item> {
@@ -67,7 +67,7 @@ export class KeyedList<Key, Item> {
     };
   }
 
-  /** Forgets all items, and ends a reading. */
+  /** Forgets all items, and ends a read. */
   clear(): void {
     this.#changed = null;
     this.#byKey.clear();

@@ -8,7 +8,7 @@ export const session = signal<Session | null | undefined>(undefined);
 /** The last session until a logout. Its page stays in place below the login after an expiry. */
 export const lastSession = signal<Session | null>(null);
 export const mayWrite = computed(() => lastSession.value?.role === 'write');
-/** The loopback page of `gnt-cluster web`, the only one that may change OS definitions. */
+/** True on the loopback page of `gnt-cluster web`, which alone may change OS definitions. */
 export const isRoot = location.protocol === 'http:';
 /** Users bound to instances do not see the cluster. */
 export const seesCluster = computed(() => lastSession.value?.isBound === false);
