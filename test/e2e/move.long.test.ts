@@ -43,6 +43,8 @@ const DATA_ADDRESS = ['--data-address', '127.0.0.1:0'];
 const MIB = 1024 * 1024;
 /** Enough for an interruption during the copy. */
 const DATA_BYTES = 12 * MIB;
+/** Enough for a command during the copy. */
+const LONG_BYTES = 60 * MIB;
 const DISK_BYTES = 128 * MIB;
 const SMALL = '40m';
 let redis: RedisServer;
@@ -282,7 +284,7 @@ test('a source that is killed in the middle keeps the instance, and the next mov
 });
 
 test('what a copy has left is told by the doctor, and nothing that arrives', async (t) => {
-  const web = await place(t, 'left.example.com');
+  const web = await place(t, 'left.example.com', {}, LONG_BYTES);
   const left = join(two.paths.disksDir, `copying-${randomUUID()}`);
   await mkdir(left);
   const id = await begin(web.name, TWO);
@@ -302,7 +304,7 @@ test('what a copy has left is told by the doctor, and nothing that arrives', asy
 });
 
 test('a cancelled move leaves the instance where it is', async (t) => {
-  const web = await place(t, 'cancel.example.com');
+  const web = await place(t, 'cancel.example.com', {}, LONG_BYTES);
   const id = await begin(web.name, TWO);
   await untilArriving(two, web.uuid, id);
   await succeed(one, 'gnt-job', 'cancel', String(id));
