@@ -11,6 +11,9 @@ const SILENT_BYTES = GIB;
 /** Limits the blocks of one message: each costs a write, however small the sender made it. */
 const MAX_BLOCKS = 64;
 
+const BLOCKS = BATCH_BYTES / BLOCK_BYTES;
+const SLOT_BYTES = BLOCK_HEAD_BYTES + BLOCK_BYTES;
+
 /** A run of bytes of a file that are not all zeros. */
 interface Block {
   readonly offset: number;
@@ -27,35 +30,82 @@ export interface Batch {
 /**
  * Reads all data of a file in order, without holes and blocks of zeros. Digests of these messages
  * are equal if size and bytes are equal, wherever the files have holes.
+ *
+ * Two buffers hold the messages in turn: a message is valid until the reader asks for the second
+ * one after it.
  */
 export async function* readBatches(file: FileHandle, signal: AbortSignal): AsyncGenerator<Batch> {
-  let parts: Buffer[] = [];
-  let lengthBytes = 0;
+  let [batch, next] = [new BatchBuffer(), new BatchBuffer()];
   let readBytes = 0;
   const flush = (): Batch => {
-    const batch = { message: Buffer.concat(parts), readBytes };
-    parts = [];
-    lengthBytes = 0;
+    const full = { message: batch.message(), readBytes };
+    [batch, next] = [next, batch];
+    batch.clear();
     readBytes = 0;
-    return batch;
+    return full;
   };
   const { size } = await file.stat();
   for (let at = 0; at < size;) {
     const data = findData(file.fd, at);
     if (data === null) break;
     at = Math.max(at, data.start - (data.start % BLOCK_BYTES));
-    for (; at < Math.min(data.end, size); at += BLOCK_BYTES) {
+    for (const end = Math.min(data.end, size); at < end;) {
       signal.throwIfAborted();
-      const bytes = await readAt(file, at, Math.min(BLOCK_BYTES, size - at));
-      readBytes += bytes.length;
-      if (!bytes.equals(ZEROS.subarray(0, bytes.length))) {
-        parts.push(headOf({ offset: at, bytes }), bytes);
-        lengthBytes += bytes.length;
-      }
-      if (lengthBytes >= BATCH_BYTES || readBytes >= SILENT_BYTES) yield flush();
+      const length = Math.min(batch.room() * BLOCK_BYTES, roundUp(end - at), size - at);
+      await batch.read(file, at, length);
+      at += length;
+      readBytes += length;
+      if (batch.room() === 0 || readBytes >= SILENT_BYTES) yield flush();
     }
   }
   if (readBytes > 0) yield flush();
+}
+
+/** A message with space for BATCH_BYTES of data, which is read in place. */
+class BatchBuffer {
+  readonly #bytes = Buffer.allocUnsafeSlow(BLOCKS * SLOT_BYTES);
+  #length = 0;
+
+  message(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  clear(): void {
+    this.#length = 0;
+  }
+
+  /** Returns the number of blocks that fit in. */
+  room(): number {
+    return Math.floor((this.#bytes.length - this.#length) / SLOT_BYTES);
+  }
+
+  /** Adds the blocks of a part of the file, except those of zeros. */
+  async read(file: FileHandle, position: number, length: number): Promise<void> {
+    const slots: Buffer[] = [];
+    for (let at = 0; at < length; at += BLOCK_BYTES) {
+      const start = this.#length + slots.length * SLOT_BYTES + BLOCK_HEAD_BYTES;
+      slots.push(this.#bytes.subarray(start, start + Math.min(BLOCK_BYTES, length - at)));
+    }
+    const { bytesRead } = await file.readv(slots, position);
+    for (const [index, slot] of slots.entries()) {
+      const at = index * BLOCK_BYTES;
+      await fillRest(file, slot, position + at, bytesRead - at);
+      if (!slot.equals(ZEROS.subarray(0, slot.length))) this.#add(position + at, slot);
+    }
+  }
+
+  /** Closes the gap that blocks of zeros leave. */
+  #add(offset: number, slot: Buffer): void {
+    const at = this.#length;
+    slot.copy(this.#bytes, at + BLOCK_HEAD_BYTES);
+    this.#bytes.writeBigUInt64BE(BigInt(offset), at);
+    this.#bytes.writeUInt32BE(slot.length, at + 8);
+    this.#length += BLOCK_HEAD_BYTES + slot.length;
+  }
+}
+
+function roundUp(length: number): number {
+  return Math.ceil(length / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
 /**
@@ -83,11 +133,34 @@ export async function writeBatch(
   message: Buffer,
   sizeBytes: number,
 ): Promise<void> {
-  for (const { offset, bytes } of parseBatch(message, sizeBytes)) {
-    for (let done = 0; done < bytes.length;) {
-      const left = bytes.length - done;
-      done += (await file.write(bytes, done, left, offset + done)).bytesWritten;
-    }
+  const blocks = parseBatch(message, sizeBytes);
+  for (let index = 0; index < blocks.length;) {
+    const run = runFrom(blocks, index);
+    await writeRun(file, run);
+    index += run.length;
+  }
+}
+
+/** Returns the blocks that follow each other in the file. */
+function runFrom(blocks: readonly Block[], first: number): readonly Block[] {
+  let end = first + 1;
+  for (; end < blocks.length; end += 1) {
+    const [last, next] = [blocks[end - 1], blocks[end]];
+    if (last === undefined || next?.offset !== last.offset + last.bytes.length) break;
+  }
+  return blocks.slice(first, end);
+}
+
+/** A single write may be short. */
+async function writeRun(file: FileHandle, run: readonly Block[]): Promise<void> {
+  const [first] = run;
+  if (first === undefined) return;
+  const views = run.map(({ bytes }) => bytes);
+  const { bytesWritten } = await file.writev(views, first.offset);
+  for (const { offset, bytes } of run) {
+    const from = Math.max(0, first.offset + bytesWritten - offset);
+    for (let done = from; done < bytes.length;)
+      done += (await file.write(bytes, done, bytes.length - done, offset + done)).bytesWritten;
   }
 }
 
@@ -107,21 +180,18 @@ function parseBatch(message: Buffer, sizeBytes: number): readonly Block[] {
   return blocks;
 }
 
-function headOf({ offset, bytes }: Block): Buffer {
-  const head = Buffer.alloc(BLOCK_HEAD_BYTES);
-  head.writeBigUInt64BE(BigInt(offset));
-  head.writeUInt32BE(bytes.length, 8);
-  return head;
-}
-
-async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length);
-  for (let done = 0; done < length;) {
-    const { bytesRead } = await file.read(bytes, done, length - done, position + done);
+/** A single read may be short. @param done bytes of the slot that were read; may exceed it */
+async function fillRest(
+  file: FileHandle,
+  slot: Buffer,
+  position: number,
+  done: number,
+): Promise<void> {
+  for (let at = Math.max(0, done); at < slot.length;) {
+    const { bytesRead } = await file.read(slot, at, slot.length - at, position + at);
     if (bytesRead === 0) throw new Error('the disk shrank while it was read');
-    done += bytesRead;
+    at += bytesRead;
   }
-  return bytes;
 }
 
 function malformed(): AppError {

@@ -72,12 +72,23 @@ async function sendFiles(
   let doneBytes = 0;
   for (const { name, file, sizeBytes } of files) {
     const hash = createHash('sha256');
-    for await (const { message, readBytes } of readBatches(file, signal)) {
-      await target.write({ ...at, name }, message, signal);
-      hash.update(message);
-      doneBytes += readBytes;
-      report.progress('sending disks', Math.min(doneBytes, totalBytes), totalBytes);
+    // The next message is read while the target writes this one.
+    let written = Promise.resolve();
+    try {
+      for await (const { message, readBytes } of readBatches(file, signal)) {
+        hash.update(message);
+        await written;
+        written = target.write({ ...at, name }, message, signal);
+        // It may fail before the next message is read, and is awaited then.
+        written.catch(() => undefined);
+        doneBytes += readBytes;
+        report.progress('sending disks', Math.min(doneBytes, totalBytes), totalBytes);
+      }
+    } finally {
+      // The buffer must not be freed or reused before.
+      await Promise.allSettled([written]);
     }
+    await written;
     setOwn(digests, name, finishDigest(hash, sizeBytes));
   }
   return digests;

@@ -54,3 +54,24 @@ test('every message that a node makes of a file is taken', async (t) => {
     await writeBatch(to.file, message, content.length);
   assert.ok((await readFile(to.path)).equals(content));
 });
+
+test('messages are the blocks that are not zeros, and stay while the next one is read', async (t) => {
+  const content = Buffer.alloc(5 * MIB + 100);
+  // Blocks of zeros between data, a whole message of zeros, and a short last block.
+  for (const at of [0, 64 * KIB, 192 * KIB, 3 * MIB + 1, 4 * MIB, 5 * MIB + 99]) content[at] = 7;
+  content.fill(9, 256 * KIB, 2 * MIB);
+  const expected: Buffer[] = [];
+  for (let at = 0; at < content.length; at += 64 * KIB) {
+    const bytes = content.subarray(at, at + 64 * KIB);
+    if (bytes.some((byte) => byte !== 0)) expected.push(block(BigInt(at), bytes.length, bytes));
+  }
+  const { file } = await openFile(t, 'from.raw', content);
+  const heard: Buffer[] = [];
+  let held: Buffer | undefined;
+  for await (const { message } of readBatches(file, new AbortController().signal)) {
+    if (held !== undefined) heard.push(Buffer.from(held));
+    held = message;
+  }
+  assert.ok(held !== undefined);
+  assert.ok(Buffer.concat([...heard, held]).equals(Buffer.concat(expected)));
+});
