@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { type Instance, instances } from '../live/cluster.ts';
 import { mayWrite } from '../live/session.ts';
 import { CommandLine } from '../parts/command-line.tsx';
-import { formatMiB, formatNumber, formatTime } from '../parts/format.ts';
+import { formatMiB, formatNumber, formatShortTime } from '../parts/format.ts';
 import { sortRows } from '../parts/rows.ts';
 import { State, wordOfState } from '../parts/state.tsx';
 import { Text } from '../parts/text.tsx';
@@ -19,7 +19,6 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'name',
     title: 'Name',
-    isMain: true,
     cell: ({ name }) => (
       <Link to={instancePath(name)}>
         <Text>{name}</Text>
@@ -30,12 +29,14 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'status',
     title: 'State',
+    width: 170,
     cell: ({ status }) => <State of={status} />,
     compare: (a, b) => byText(wordOfState(a.status), wordOfState(b.status)),
   },
   {
     key: 'pnode',
     title: 'Node',
+    width: 140,
     cell: ({ primaryNode }) => primaryNode,
     isWide: true,
     compare: (a, b) => byText(a.primaryNode, b.primaryNode),
@@ -43,6 +44,7 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'os',
     title: 'OS definition',
+    width: 128,
     cell: ({ osType }) => (osType === null ? '' : <Text>{osType}</Text>),
     isWide: true,
     compare: (a, b) => byText(a.osType ?? '', b.osType ?? ''),
@@ -50,6 +52,7 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'be/vcpus',
     title: 'vCPUs',
+    width: 84,
     isNumber: true,
     isWide: true,
     cell: ({ beparams }) => formatNumber(beparams.vcpus),
@@ -58,6 +61,8 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'be/memory',
     title: 'Memory',
+    width: 100,
+    isWide: true,
     isNumber: true,
     cell: ({ beparams }) => formatMiB(beparams.memoryMiB),
     compare: (a, b) => a.beparams.memoryMiB - b.beparams.memoryMiB,
@@ -65,9 +70,10 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'ctime',
     title: 'Created',
+    width: 160,
     isNumber: true,
     isWide: true,
-    cell: ({ createdAtMs }) => formatTime(createdAtMs),
+    cell: ({ createdAtMs }) => formatShortTime(createdAtMs),
     compare: (a, b) => a.createdAtMs - b.createdAtMs,
   },
 ];

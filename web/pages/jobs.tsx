@@ -21,7 +21,6 @@ const COLUMNS: readonly Column<Job>[] = [
   {
     key: 'id',
     title: 'Job',
-    isMain: true,
     cell: ({ id, summary }) => (
       <Link to={`/jobs/${id}`}>
         {id} <Text>{summary}</Text>
@@ -29,12 +28,19 @@ const COLUMNS: readonly Column<Job>[] = [
     ),
     compare: (a, b) => a.id - b.id,
   },
-  { key: 'status', title: 'State', cell: ({ status }) => <State of={status} /> },
-  { key: 'node', title: 'Node', cell: ({ node }) => node ?? '', isWide: true },
-  { key: 'user', title: 'User', cell: ({ submitter }) => submitter ?? 'root', isWide: true },
+  { key: 'status', title: 'State', width: 120, cell: ({ status }) => <State of={status} /> },
+  { key: 'node', title: 'Node', width: 180, cell: ({ node }) => node ?? '', isWide: true },
+  {
+    key: 'user',
+    title: 'User',
+    width: 120,
+    cell: ({ submitter }) => submitter ?? 'root',
+    isWide: true,
+  },
   {
     key: 'received',
     title: 'Received',
+    width: 200,
     isWide: true,
     cell: ({ receivedAtMs }) => formatTime(receivedAtMs),
     compare: (a, b) => a.receivedAtMs - b.receivedAtMs,
@@ -42,6 +48,7 @@ const COLUMNS: readonly Column<Job>[] = [
   {
     key: 'duration',
     title: 'Duration',
+    width: 110,
     isNumber: true,
     cell: ({ startedAtMs, endedAtMs }) =>
       startedAtMs === null || endedAtMs === null ? '' : formatDuration(endedAtMs - startedAtMs),

@@ -2,6 +2,7 @@ const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 const SECOND_MS = 1000;
 const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const shortTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'short' });
 
 /** Formats a number in the browser's locale. */
 export function formatNumber(value: number): string {
@@ -21,6 +22,11 @@ export function formatBytes(bytes: number): string {
 
 export function formatMiB(mib: number): string {
   return formatBytes(mib * 1024 * 1024);
+}
+
+/** Formats a time for a narrow column. */
+export function formatShortTime(ms: number): string {
+  return shortTime.format(ms);
 }
 
 export function formatTime(ms: number): string {

@@ -9,8 +9,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren;
   /** Numbers are set to the right. */
   readonly isNumber?: boolean;
-  /** Gets the room that other columns leave, for names. */
-  readonly isMain?: boolean;
+  /** Pixels. Columns without a width share the rest. */
+  readonly width?: number;
   /** Hidden on narrow screens. */
   readonly isWide?: boolean;
   /** Absent: the column cannot be sorted by. */
@@ -100,8 +100,8 @@ export function VirtualTable<Row>(props: TableProps<Row>): JSX.Element {
   );
 }
 
-function classOf<Row>({ isMain, isNumber, isWide }: Column<Row>): string {
-  return [isMain && 'main', isNumber && 'number', isWide && 'wide'].filter(Boolean).join(' ');
+function classOf<Row>({ isNumber, isWide }: Column<Row>): string {
+  return [isNumber && 'number', isWide && 'wide'].filter(Boolean).join(' ');
 }
 
 interface HeadingProps<Row> {
@@ -111,10 +111,15 @@ interface HeadingProps<Row> {
 }
 
 function Heading<Row>({ column, sort, onSort }: HeadingProps<Row>): JSX.Element {
-  const { key, title, compare } = column;
+  const { key, title, compare, width } = column;
   const direction = sort === key ? 'ascending' : sort === `-${key}` ? 'descending' : 'none';
   return (
-    <th scope="col" class={classOf(column)} aria-sort={compare ? direction : undefined}>
+    <th
+      scope="col"
+      class={classOf(column)}
+      style={width === undefined ? undefined : { width: `${width}px` }}
+      aria-sort={compare ? direction : undefined}
+    >
       {compare === undefined ? (
         title
       ) : (
