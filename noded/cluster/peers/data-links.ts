@@ -4,6 +4,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { DataAddress, NodeRegistry } from '../../records/node-registry.ts';
 import { connectToNode, type DataConnection } from './data-connection.ts';
+import { RECORD_KEPT_MS } from './data-session.ts';
 import type { NodeCertificate } from './node-certificate.ts';
 
 /** Pause after a failure, doubled up to the limit. Streams go through the store meanwhile. */
@@ -20,6 +21,8 @@ export interface DataLinksOptions {
 
 interface Link {
   readonly address: DataAddress;
+  /** When the address was read. */
+  readAtMs: number;
   connecting: Promise<DataConnection> | undefined;
   connection: DataConnection | undefined;
   failure: Failure | undefined;
@@ -79,15 +82,22 @@ export class DataLinks implements Disposable {
 
   /** Returns a new link when the node has announced another address or key. */
   async #linkTo(node: string): Promise<Link | undefined> {
+    const used = this.#links.get(node);
+    if (used?.connection !== undefined && performance.now() - used.readAtMs < RECORD_KEPT_MS)
+      return used;
+    const readAtMs = performance.now();
     const address = await this.#options.nodes.dataAddressOf(node);
     const known = this.#links.get(node);
-    if (address !== undefined && known !== undefined && isSame(address, known.address))
+    if (address !== undefined && known !== undefined && isSame(address, known.address)) {
+      known.readAtMs = readAtMs;
       return known;
+    }
     known?.connection?.session.destroy();
     this.#links.delete(node);
     if (address === undefined) return undefined;
     if (this.#links.size >= MAX_NODES) this[Symbol.dispose]();
-    const link = { address, connecting: undefined, connection: undefined, failure: undefined };
+    const none = { connecting: undefined, connection: undefined, failure: undefined };
+    const link = { address, readAtMs, ...none };
     this.#links.set(node, link);
     return link;
   }

@@ -16,6 +16,7 @@ import {
   keepSession,
   MAX_SESSION_MEMORY,
   PINNED,
+  RECORD_KEPT_MS,
 } from './data-session.ts';
 import { claimedName, fingerprintOf, type NodeCertificate } from './node-certificate.ts';
 import { hasItsShare } from './receive-window.ts';
@@ -148,7 +149,8 @@ class AcceptedLinks {
     const node = claimedName(certificate);
     if (node === undefined) return { reason: 'the certificate names no node' };
     const fingerprint = fingerprintOf(certificate);
-    if (await this.#isKeyOf(node, fingerprint)) return { node, fingerprint };
+    const atMs = performance.now();
+    if (await this.#isKeyOf(node, fingerprint)) return { node, fingerprint, atMs };
     return { reason: `the key is not the one of node '${node}', or the node was removed` };
   }
 
@@ -156,7 +158,16 @@ class AcceptedLinks {
     return (await this.#options.fingerprintOf(node)) === fingerprint;
   }
 
-  #serve(socket: TLSSocket, { node, fingerprint }: Proof): void {
+  async #isStillKnown(proof: Proof): Promise<boolean> {
+    const nowMs = performance.now();
+    if (nowMs - proof.atMs < RECORD_KEPT_MS) return true;
+    const isKnown = await this.#isKeyOf(proof.node, proof.fingerprint);
+    if (isKnown) proof.atMs = nowMs;
+    return isKnown;
+  }
+
+  #serve(socket: TLSSocket, proof: Proof): void {
+    const { node } = proof;
     const older = [...this.#sessions].filter(([, of]) => of === node).map(([session]) => session);
     if (older.length >= MAX_CONNECTIONS_OF_NODE) older[0]?.destroy();
     const session = performServerHandshake(socket, {
@@ -171,14 +182,15 @@ class AcceptedLinks {
     keepSession(session);
     session.on('stream', (stream, headers) => {
       stream.on('error', () => undefined);
-      if (headers[':method'] === 'CONNECT') void this.#accept(stream, { node, fingerprint });
+      if (headers[':method'] === 'CONNECT') void this.#accept(stream, proof);
       else stream.close();
     });
   }
 
   /** Reads the node's record again, because it may have been removed meanwhile. */
-  async #accept(stream: ServerHttp2Stream, { node, fingerprint }: Proof): Promise<void> {
-    const isKnown = await this.#isKeyOf(node, fingerprint).catch(() => undefined);
+  async #accept(stream: ServerHttp2Stream, proof: Proof): Promise<void> {
+    const { node } = proof;
+    const isKnown = await this.#isStillKnown(proof).catch(() => undefined);
     if (isKnown === false) {
       this.#refused(`node '${node}' was removed, or has another key`, null);
       stream.session?.destroy();
@@ -219,6 +231,8 @@ class AcceptedLinks {
 interface Proof {
   readonly node: string;
   readonly fingerprint: string;
+  /** When the node's record was read. */
+  atMs: number;
 }
 
 function placeOf({ remoteAddress, remotePort }: Socket): string {

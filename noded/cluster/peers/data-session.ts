@@ -21,6 +21,12 @@ export const DATA_TLS = {
 export const PINNED = { requestCert: true, rejectUnauthorized: false } as const;
 
 /**
+ * Time for which a read record of a connected node counts, since a move opens a stream for each
+ * MiB. A removed node is refused after this time.
+ */
+export const RECORD_KEPT_MS = 1000;
+
+/**
  * Received bytes of a stream that may wait for its reader. With MAX_STREAMS streams of slow readers
  * 128 MiB wait in this process. A window of 512 KiB carries 500 MiB/s for round trips of 1 ms.
  */

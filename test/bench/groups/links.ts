@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { open, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, open, readFile, rm, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
@@ -45,6 +45,7 @@ export async function measure(report: Report): Promise<void> {
     await submit(one, { opcode: 'INSTANCE_REMOVE', name: NAME, shutdownTimeoutS: 0 });
     await Promise.all([one.dispose(), two.dispose()]);
   });
+  for (const lab of [one, two]) await mountDisks(lab, stack);
   await makeCluster(one, two, `unix:${redis.socket}`, hosts);
   const nodes = { one, two, watch };
   for (const [name, bytes] of [
@@ -59,6 +60,14 @@ export async function measure(report: Report): Promise<void> {
     report({ name: 'plain TCP, Node', value: tcp, unit: 'MiB/s', compared_with: null });
     await moveDisk(nodes, { name, bytes, tcp }, report);
   }
+}
+
+/** Keeps disks in memory, so that the disk of this host is not measured. */
+async function mountDisks({ paths }: Lab, stack: AsyncDisposableStack): Promise<void> {
+  const folder = await mkdtemp('/dev/shm/gnt-bench-links-');
+  stack.defer(() => rm(folder, { recursive: true }));
+  await mkdir(dirname(paths.disksDir), { recursive: true });
+  await symlink(folder, paths.disksDir);
 }
 
 async function makeCluster(
