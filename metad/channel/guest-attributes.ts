@@ -1,12 +1,17 @@
-import { MAX_GUEST_ATTRIBUTES, MAX_GUEST_ATTRIBUTE_BYTES } from '../config/limits.ts';
+import {
+  HOST_KEYS_PAUSE_MS,
+  MAX_GUEST_ATTRIBUTES,
+  MAX_GUEST_ATTRIBUTE_BYTES,
+} from '../config/limits.ts';
 
 /** The namespace in which guests publish the public keys of their sshd. */
 const HOST_KEYS = 'hostkeys';
 
 /** Values that a guest wrote for the host, by namespace and key. They end with the installation. */
-export class GuestAttributeStore {
+export class GuestAttributeStore implements Disposable {
   #values: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map();
   #count = 0;
+  #report: NodeJS.Timeout | undefined;
 
   get values(): ReadonlyMap<string, ReadonlyMap<string, string>> {
     return this.#values;
@@ -26,8 +31,22 @@ export class GuestAttributeStore {
     return true;
   }
 
-  /** Returns the host keys as lines of known_hosts without names: `ssh-ed25519 AAAA…`. */
-  hostKeys(): readonly string[] {
+  /**
+   * Reports the host keys once the guest pauses after a write to their namespace. A guest writes
+   * one key per request, and the node daemon trusts the keys of the first report only.
+   * @param report gets lines of known_hosts without names, unchecked: `ssh-ed25519 AAAA…`
+   */
+  reportHostKeys(namespace: string, report: (keys: readonly string[]) => void): void {
+    if (namespace !== HOST_KEYS) return;
+    clearTimeout(this.#report);
+    this.#report = setTimeout(() => report(this.#hostKeys()), HOST_KEYS_PAUSE_MS).unref();
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#report);
+  }
+
+  #hostKeys(): readonly string[] {
     return [...(this.#values.get(HOST_KEYS) ?? [])].map(([type, key]) => `${type} ${key}`);
   }
 }

@@ -11,6 +11,7 @@ import type { Resource } from '../dialects/tree.ts';
 import {
   MAX_QUEUE_BYTES,
   MAX_RENDERED_SITES,
+  REQUEST_TOKENS_PER_ATTRIBUTE,
   UNANSWERED_BEYOND_CONNECTIONS,
 } from '../config/limits.ts';
 import { keepKnownSecrets } from '../view/keep-known-secrets.ts';
@@ -311,7 +312,7 @@ export class Instance {
   replaceView(view: ServedView, extraLeaves?: SiteState['extraLeaves']): void {
     if (view.instanceId !== this.#view.instanceId) {
       this.#password = '';
-      this.#attributes = undefined;
+      this.#dropAttributes();
       this.replaceTokens();
     }
     this.#identityTokens?.drop();
@@ -341,18 +342,24 @@ export class Instance {
     this.#renew();
   }
 
+  /** Values that the guest wrote as Google's guest attributes. */
+  get attributes(): GuestAttributeStore {
+    return (this.#attributes ??= new GuestAttributeStore());
+  }
+
   /** @returns false if the guest has written too many values, or too long a one */
   setGuestAttribute(namespace: string, key: string, value: string): boolean {
-    this.#attributes ??= new GuestAttributeStore();
-    const former = this.#attributes.values.get(namespace)?.get(key);
-    if (!this.#attributes.set(namespace, key, value)) return false;
-    if (value !== former) this.#renew();
+    const former = this.attributes.values.get(namespace)?.get(key);
+    if (!this.attributes.set(namespace, key, value)) return false;
+    if (value === former) return true;
+    this.owe(REQUEST_TOKENS_PER_ATTRIBUTE);
+    this.#renew();
     return true;
   }
 
-  /** Host keys that the guest published as attributes, unchecked. */
-  get publishedHostKeys(): readonly string[] {
-    return this.#attributes?.hostKeys() ?? [];
+  #dropAttributes(): void {
+    this.#attributes?.[Symbol.dispose]();
+    this.#attributes = undefined;
   }
 
   /** Resolves at the next possible change of the instance's content, or when the signal aborts. */
@@ -375,6 +382,7 @@ export class Instance {
 
   end(): void {
     this.#isEnded = true;
+    this.#dropAttributes();
     this.closeConnections();
     this.#forget();
   }

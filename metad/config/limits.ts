@@ -172,3 +172,13 @@ export const MAX_VIEW_BYTES = 64 * MIB;
 /** Values that a guest may write below `guest-attributes`, and the characters of each. */
 export const MAX_GUEST_ATTRIBUTES = 64;
 export const MAX_GUEST_ATTRIBUTE_BYTES = 4 * 1024;
+/**
+ * Cost, in requests, of a changed attribute: the trees of the instance are rendered again, which
+ * takes 30 ms with the longest user data and metadata.
+ */
+export const REQUEST_TOKENS_PER_ATTRIBUTE = 20;
+/**
+ * Pause after a published host key that ends the report. google-guest-agent generates each key
+ * before it publishes it: RSA takes up to seconds.
+ */
+export const HOST_KEYS_PAUSE_MS = 5_000;

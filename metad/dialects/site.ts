@@ -8,6 +8,7 @@ import { BOOT_FOLDER } from './boot-paths.ts';
 import { EC2_LISTING, renderEc2 } from './ec2.ts';
 import { renderGaneti } from './ganeti.ts';
 import { type GuestAttributes, renderGce } from './gce.ts';
+import { FLAVOR_HEADER } from './metadata-flavor.ts';
 import { renderNocloud } from './nocloud.ts';
 import { renderOpenstack, renderOpenstackContent } from './openstack.ts';
 import { describeServiceAccounts, findServiceAccount } from './service-accounts.ts';
@@ -51,7 +52,7 @@ export class Site {
 
   /** @throws RenderFailure */
   find(address: Address): Resource | undefined {
-    if (address.kind === 'root') return (this.#root ??= listingOf(rootEntries(this.#view), true));
+    if (address.kind === 'root') return (this.#root ??= rootListing(this.#view));
     if (!isDialectServed(this.#view, address.dialect) && !isBootAddress(address)) return undefined;
     if (address.kind === 'identity') return findIdentity(this.#view, address.account);
     if (address.kind === 'service-account') return findServiceAccount(this.#view, address.path);
@@ -135,6 +136,13 @@ const VERSION_LISTINGS = {
   openstack: OPENSTACK_LISTING,
   gce: listingOf([`${GCE_VERSION}/`], true),
 };
+
+/** Google's clients for Python and Go recognise the service by a header of this answer. */
+function rootListing(view: ServedView): Resource {
+  const listing = listingOf(rootEntries(view), true);
+  const isGoogles = isDialectServed(view, 'gce') || view.identity?.google !== undefined;
+  return isGoogles ? { ...listing, headers: [...listing.headers, ...FLAVOR_HEADER] } : listing;
+}
 
 /**
  * EC2 and Nova list versions without a slash, and clients compare whole lines: ohai finds no

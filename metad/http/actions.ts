@@ -168,13 +168,15 @@ async function putAttribute(exchange: Exchange, events: EventLog, path: string):
     const { instance, response } = exchange;
     if (!instance.setGuestAttribute(namespace, key, body.toString('utf8').trim()))
       return sendText(response, 403, `an instance has at most ${MAX_GUEST_ATTRIBUTES} attributes`);
-    const keys = instance.publishedHostKeys.filter((each) => hostKey.safeParse(each).success);
-    if (keys.length > 0 && namespace === 'hostkeys')
+    instance.attributes.reportHostKeys(namespace, (written) => {
+      const keys = written.filter((each) => hostKey.safeParse(each).success);
+      if (keys.length === 0) return;
       events.append(instance.view.uuid, {
         type: 'host-keys',
         keys: keys.slice(0, MAX_HOST_KEYS).sort(),
         user: null,
       });
+    });
     return sendEmpty(response, 200, ['Content-Length', '0', ...FLAVOR_HEADER]);
   });
 }

@@ -8,14 +8,16 @@ import { exampleView } from './support/view-fixture.ts';
 
 const FOLDER = '/computeMetadata/v1/instance/guest-attributes';
 const GOOGLE = { 'metadata-flavor': 'Google' };
-/** A valid public key of the type, whose data is 32 zero bytes. */
-const ED25519 = Buffer.concat([
-  ...['ssh-ed25519', Buffer.alloc(32)].flatMap((part) => {
+
+/** Returns the data of a public key of this type, whose number is 32 zero bytes. */
+function keyOf(type: string): string {
+  const parts = [type, Buffer.alloc(32)].flatMap((part) => {
     const length = Buffer.alloc(4);
     length.writeUInt32BE(part.length);
     return [length, Buffer.from(part)];
-  }),
-]).toString('base64');
+  });
+  return Buffer.concat(parts).toString('base64');
+}
 
 test('a guest writes attributes within limits, and only with Google’s header', async () => {
   await using lab = await ChannelLab.create();
@@ -51,25 +53,27 @@ test('a guest writes attributes within limits, and only with Google’s header',
   assert.equal(await get(`${FOLDER}/?recursive=true`), '{}', 'another installation begins without');
 });
 
-test('a published host key reaches the host, and nothing else of the namespace does', async () => {
+test('the host keys that a guest publishes one after another reach the host in one report, and nothing else of the namespace does', async () => {
   await using lab = await ChannelLab.create();
   const view = exampleView({ dialects: ['gce'] });
   const guest = await lab.addGuest(view.channel);
   assert.equal((await lab.put(view)).status, 204);
-  for (const [type, key] of [
-    ['ssh-rsa', 'not base64\ncommand="reboot"'],
-    ['ssh-ed25519', ED25519],
-  ] as const) {
-    const options = { method: 'PUT', headers: GOOGLE, body: key };
+  const types = ['ecdsa-sha2-nistp256', 'ssh-ed25519', 'ssh-rsa'];
+  const published = [
+    ['ssh-dss', 'not base64\ncommand="reboot"'],
+    ...types.map((type) => [type, keyOf(type)] as const),
+  ] as const;
+  for (const [type, body] of published) {
+    const options = { method: 'PUT', headers: GOOGLE, body };
     const { status } = await askFromGuest(guest.namespace, `${FOLDER}/hostkeys/${type}`, options);
     assert.equal(status, 200);
   }
-  const [first] = await eventsAfter(lab, 0, 1);
-  assert.deepEqual(first?.event, {
-    type: 'host-keys',
-    keys: [`ssh-ed25519 ${ED25519}`],
-    user: null,
-  });
+  const events = await eventsAfter(lab, 0, 1);
+  const keys = types.map((type) => `${type} ${keyOf(type)}`);
+  assert.deepEqual(
+    events.map(({ event }) => event),
+    [{ type: 'host-keys', keys, user: null }],
+  );
 });
 
 test('a guest waits for a change of a whole folder with the ETag of its last answer', async () => {

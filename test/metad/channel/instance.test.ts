@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
 import { RenderedSites } from '../../../metad/channel/rendered-sites.ts';
+import { REQUEST_TOKENS_PER_ATTRIBUTE } from '../../../metad/config/limits.ts';
 import { resolveAddress } from '../../../metad/dialects/address.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
@@ -118,4 +119,17 @@ test('former private values are hidden until another guest starts', () => {
   instance.inherit();
   instance.beginAnew();
   assert.deepEqual([instance.formerValues, instance.isInherited], [[], false]);
+});
+
+test('a changed attribute of a guest costs as much as many requests, an equal one nothing more', () => {
+  const atOnce = 2 * REQUEST_TOKENS_PER_ATTRIBUTE;
+  const limits = { ...exampleView().limits, requestsPerSecond: 1, burst: atOnce };
+  const instance = new Instance(parseView(exampleView({ limits })), {
+    now: () => 0,
+    monotonicMs: () => 0,
+  });
+  for (const value of ['a', 'a', 'a']) instance.setGuestAttribute('space', 'key', value);
+  assert.equal(instance.takeRequest(0), 0);
+  instance.setGuestAttribute('space', 'key', 'b');
+  assert.ok(instance.takeRequest(0) > 0, 'two changes took the whole burst');
 });

@@ -149,3 +149,15 @@ test('an instance with the channel alone has it as its network interface', () =>
   const site = siteOf({ nics: NICS.slice(1) });
   assert.equal(textOf(site, 'instance/network-interfaces/0/mac'), '52:54:00:e1:a3:45');
 });
+
+test('the root has Google’s header only where Google’s paths are served', () => {
+  const flavorOf = (overrides: Partial<InstanceView>): string | undefined => {
+    const root = siteOf(overrides).find({ kind: 'root' });
+    const headers = root?.kind === 'content' ? root.headers : [];
+    return headers[headers.indexOf('Metadata-Flavor') + 1];
+  };
+  const identity = { google: { account: null } };
+  assert.equal(flavorOf({ dialects: ['ec2', 'gce'] }), 'Google');
+  assert.equal(flavorOf({ dialects: ['ec2'], identity }), 'Google');
+  assert.notEqual(flavorOf({ dialects: ['ec2'] }), 'Google');
+});
