@@ -190,7 +190,9 @@ start cloud-init-main & main=$!
 until [ -S /run/cloud-init/share/final.sock ]; do sleep 0.1; done`,
     up: `[ ! -x /usr/libexec/netplan/configure ] || /usr/libexec/netplan/configure
 /usr/lib/systemd/systemd-networkd >/var/log/networkd.log 2>&1 & networkd=$!
-/usr/lib/systemd/systemd-networkd-wait-online --timeout=30`,
+/usr/lib/systemd/systemd-networkd-wait-online --timeout=30
+# As systemd-resolved does, which is absent.
+sed -n 's/^DNS=/nameserver /p' /run/systemd/netif/links/* >/etc/resolv.conf`,
     // After NoCloud's data from the network, cloud-init applies the network again.
     upAgain: '/usr/lib/systemd/systemd-networkd-wait-online --timeout=30',
     down: 'kill $networkd $main',
