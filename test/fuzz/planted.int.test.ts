@@ -7,6 +7,7 @@ import { TarGate } from '../../appliance/agent/overlay/tar-gate.ts';
 import { recognizeImage } from '../../appliance/agent/image/format.ts';
 import { EntryOutput } from '../../metad/channel/entry-output.ts';
 import { parseDhcpRequest } from '../../metad/dhcp/codec.ts';
+import { answerQuery } from '../../metad/names/dns-message.ts';
 import { parseGanetiInstance } from '../../metad/ganeti/instance-dict.ts';
 import { AgentWord } from '../../noded/provision/appliance/agent-word.ts';
 import { parseExportRecord } from '../../noded/instances/backup/export-record.ts';
@@ -19,6 +20,7 @@ import { openPure, type Target } from './target.ts';
 import { agentEventsTarget } from './targets/agent-events.ts';
 import { configIniTarget } from './targets/config-ini.ts';
 import { dhcpTarget } from './targets/dhcp.ts';
+import { dnsTarget } from './targets/dns.ts';
 import { hiddenValuesTarget } from './targets/hidden-values.ts';
 import { hooksTarget } from './targets/hooks.ts';
 import { httpTarget } from './targets/http.ts';
@@ -46,6 +48,27 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
     dhcpTarget((bytes) => {
       const request = parseDhcpRequest(bytes);
       return request && { ...request, transactionId: request.transactionId | 0 };
+    }),
+    /AssertionError/,
+  ],
+  [
+    'dns: a label read beyond the end',
+    dnsTarget((message, names) => {
+      if (message.length > 12) message.readUInt8(13 + message.readUInt8(12));
+      return answerQuery(message, names);
+    }),
+    /RangeError/,
+  ],
+  [
+    'dns: a name that ends like a known one',
+    dnsTarget((message, names) => {
+      const [[known = '', address = ''] = []] = names;
+      const end = message.subarray(12).indexOf(0);
+      const name = message
+        .toString('latin1', 13, 12 + end)
+        .replaceAll(/[^ -~]/g, '.')
+        .toLowerCase();
+      return answerQuery(message, name.endsWith(known) ? new Map([[name, address]]) : names);
     }),
     /AssertionError/,
   ],

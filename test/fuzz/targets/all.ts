@@ -2,6 +2,7 @@ import type { Target } from '../target.ts';
 import { agentEventsTarget } from './agent-events.ts';
 import { configIniTarget } from './config-ini.ts';
 import { dhcpTarget } from './dhcp.ts';
+import { dnsTarget } from './dns.ts';
 import { hiddenValuesTarget } from './hidden-values.ts';
 import { hooksTarget } from './hooks.ts';
 import { httpTarget } from './http.ts';
@@ -17,6 +18,7 @@ import { xmlTarget } from './xml.ts';
 /** All parsers of foreign bytes, fast ones first. */
 export const targets: readonly Target[] = [
   dhcpTarget(),
+  dnsTarget(),
   imageHeaderTarget(),
   luxiTarget(),
   configIniTarget(),
