@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { systemClock } from '#shared/clock/clock.ts';
+import { plainSettings } from '#shared/contract/parameter-keys.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { EventLog } from '../../../metad/channel/event-log.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
@@ -25,6 +26,7 @@ const CONNECTIONS_AT_ONCE = 25;
 const SILENCE_MS = 50;
 /** Long enough for a busy machine. */
 const PATIENCE_MS = 60_000;
+const DIALECTS = [...plainSettings.dialects.default, 'gce'] as const;
 const LIMITS = { requestsPerSecond: 1e6, burst: 1e6, connections: 1000 };
 /** With a smaller share, noise would end most connections early. */
 const MIN_SHARE_OF_OK = 0.2;
@@ -92,7 +94,7 @@ class HttpOracle {
       ),
       clock: systemClock,
     });
-    const view = parseView(exampleView({ limits: LIMITS }));
+    const view = parseView(exampleView({ limits: LIMITS, dialects: [...DIALECTS] }));
     const guests = new GuestServer(wrap(handler), metrics);
     // Each connection has its own instance, so that a blocked instance does not affect other
     // connections.

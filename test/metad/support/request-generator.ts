@@ -28,6 +28,8 @@ const PATHS = [
   '/nocloud/network-config',
   '/latest/meta-data/public-keys/0=key-0',
   '/ganeti/latest/install/events',
+  '/computeMetadata/v1/instance/',
+  '/computeMetadata/v1/instance/guest-attributes/space/key',
 ];
 const PATH_NOISE = [
   '..',
@@ -52,6 +54,8 @@ const PATH_NOISE = [
   '?offset=-1',
   '?wait_for_change=true&timeout_sec=0',
   '?last_etag=%00',
+  '?recursive=true',
+  '?alt=json',
   '/latest',
   ' ',
 ];
@@ -71,6 +75,7 @@ const HEADERS = [
   'X-aws-ec2-metadata-token-ttl-seconds: 60',
   'X-aws-ec2-metadata-token-ttl-seconds: 1e9',
   'X-aws-ec2-metadata-token: AAAA',
+  'Metadata-Flavor: Google',
   'Connection: close',
   'Connection: Upgrade',
   'Upgrade: websocket',
