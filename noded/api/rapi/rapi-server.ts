@@ -152,12 +152,7 @@ async function findUser(
   limit: LoginLimit,
   logger: Logger,
 ): Promise<RapiUser> {
-  const waitS = limit.waitS(context.ip);
-  if (waitS > 0) {
-    throw new RapiFailure(429, `too many wrong passwords: wait ${waitS} s`, {
-      'Retry-After': String(waitS),
-    });
-  }
+  requireAttempt(context.ip, limit);
   const given = /^basic ([A-Za-z0-9+/]+=*)$/i.exec(context.get('authorization'))?.[1];
   const unauthorized = new RapiFailure(401, 'user name and password are required', {
     'WWW-Authenticate': `Basic realm="${REALM}"`,
@@ -165,9 +160,20 @@ async function findUser(
   if (given === undefined) throw unauthorized;
   const [name = '', ...rest] = Buffer.from(given, 'base64').toString('utf8').split(':');
   const user = await users.authenticate(name, rest.join(':'));
+  // Many attempts may have waited for the users file since the first check.
+  requireAttempt(context.ip, limit);
   if (user !== undefined) return user;
   limit.failed(context.ip);
   // Logged without the name, which may be a password in the wrong place.
   logger.warn('rapi.login-failed', { address: context.ip });
   throw unauthorized;
+}
+
+/** @throws RapiFailure 429, also for the right password */
+function requireAttempt(address: string, limit: LoginLimit): void {
+  const waitS = limit.waitS(address);
+  if (waitS === 0) return;
+  throw new RapiFailure(429, `too many wrong passwords: wait ${waitS} s`, {
+    'Retry-After': String(waitS),
+  });
 }

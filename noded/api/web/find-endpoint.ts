@@ -30,8 +30,10 @@ export function findEndpoint(method: string, path: string): FoundEndpoint | unde
 function patternOf(path: string): RegExp {
   const parts = path.split('/').slice(1);
   const patterns = parts.map((part) => {
-    if (part.startsWith('{*')) return '(?:/.*)?';
-    return part.startsWith('{') ? `/(?<${part.slice(1, -1)}>[^/]+)` : `/${RegExp.escape(part)}`;
+    // After a `#`, the router reads `\` as `/`.
+    if (part.startsWith('{*')) return '(?:/[^#\\\\\\s]*)?';
+    if (!part.startsWith('{')) return `/${RegExp.escape(part)}`;
+    return `/(?<${part.slice(1, -1)}>[^/#\\\\\\s]+)`;
   });
   return new RegExp(`^${patterns.join('')}$`);
 }

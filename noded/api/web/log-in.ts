@@ -35,15 +35,13 @@ async function answer(
 ): Promise<void> {
   requireSameOrigin(context.req, true);
   const address = context.ip;
-  const waitS = limit.waitS(address);
-  if (waitS > 0) {
-    context.set('Retry-After', String(waitS));
-    throw new AppError('TOO_MANY_LOGINS', `too many wrong passwords: wait ${waitS} s`);
-  }
+  requireAttempt(context, limit);
   if (context.is('application/json') === false)
     throw new AppError('VALIDATION', 'the body must be application/json');
   const given = parseInput(login, parseUtf8Json(await readBody(context.req, MAX_LOGIN_BYTES)));
   const user = await users.authenticate(given.user, given.password);
+  // Many attempts may have waited for their bodies since the first check.
+  requireAttempt(context, limit);
   if (user === undefined) {
     limit.failed(address);
     // Logged without the name, which may be a password in the wrong place.
@@ -55,4 +53,12 @@ async function answer(
   context.set('Set-Cookie', formatCookie(cookie, sessions.begin(user).id));
   context.status = 204;
   logger.info('web.login', { user: user.name, address });
+}
+
+/** @throws AppError TOO_MANY_LOGINS, also for the right password */
+function requireAttempt(context: Context, limit: LoginLimit): void {
+  const waitS = limit.waitS(context.ip);
+  if (waitS === 0) return;
+  context.set('Retry-After', String(waitS));
+  throw new AppError('TOO_MANY_LOGINS', `too many wrong passwords: wait ${waitS} s`);
 }

@@ -9,10 +9,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { upgradeOverSocket } from '#shared/socket/http-request.ts';
 import { collect } from '#shared/stream/collect.ts';
-import { toAppError } from '../http/http-errors.ts';
+import { httpStatusOf, toAppError } from '../http/http-errors.ts';
 import { refuseUpgrade } from '../http/raw-stream.ts';
-import type { Session } from './sessions.ts';
-import { admitRequest, type Entrance, type WebParts } from './web-app.ts';
+import { watchRights, type WatchedRights } from './watch-rights.ts';
+import { type Admission, admitRequest, type Entrance, type WebParts } from './web-app.ts';
 
 const CONSOLE = 'GET /v1/instances/{name}/console';
 /** Largest message of a browser: a pasted text. */
@@ -38,13 +38,17 @@ export function serveConsoles(
     ...{ noServer: true, maxPayload: MAX_MESSAGE_BYTES, perMessageDeflate: false },
   });
   const open = async (request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> => {
-    const session = await admitConsole(request, entrance, parts);
+    const { session, instance } = await admitConsole(request, entrance, parts);
     const opened = await openConsole(parts.socketPath, request.url ?? '', session.signal);
+    let isUpgraded = false;
     sockets.handleUpgrade(request, socket, head, (client) => {
+      isUpgraded = true;
       const { sessions } = entrance;
       client.on('message', () => sessions.use(session));
-      void bridge(client, opened, session.signal);
+      void bridge(client, opened, watchRights(session, instance, parts.instances));
     });
+    // The callback runs at once, or never: the handshake is invalid, or the client has left.
+    if (!isUpgraded && 'stream' in opened) opened.stream.destroy();
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy());
@@ -63,13 +67,13 @@ async function admitConsole(
   request: IncomingMessage,
   entrance: Entrance,
   parts: WebParts,
-): Promise<Session> {
+): Promise<Admission> {
   // A browser always sends it, and does not apply the same-origin policy to WebSockets.
   if (request.headers.origin === undefined)
     throw new AppError('NOT_ALLOWED', 'the header Origin is missing');
-  const { session, endpoint } = await admitRequest(request, entrance, parts);
-  if (endpoint.key === CONSOLE) return session;
-  throw new AppError('NOT_FOUND', `there is no WebSocket at ${endpoint.path}`);
+  const admission = await admitRequest(request, entrance, parts);
+  if (admission.endpoint.key === CONSOLE) return admission;
+  throw new AppError('NOT_FOUND', `there is no WebSocket at ${admission.endpoint.path}`);
 }
 
 type Opened =
@@ -85,13 +89,20 @@ async function openConsole(on: string, path: string, signal: AbortSignal): Promi
   return { status, reason: refusal.data?.message ?? 'the console cannot be opened' };
 }
 
-async function bridge(client: WebSocket, opened: Opened, signal: AbortSignal): Promise<void> {
+async function bridge(client: WebSocket, opened: Opened, rights: WatchedRights): Promise<void> {
+  using watched = rights;
+  const { signal } = watched;
   client.on('error', () => client.terminate());
   if ('status' in opened) {
     client.close(CLOSE_BASE + opened.status, cut(opened.reason));
     return;
   }
-  const end = (): void => client.close(CLOSE_BASE + 401, 'the session has ended');
+  const end = (): void => {
+    const { code, message } = signal.reason as AppError; // as WatchedRights says
+    client.close(CLOSE_BASE + httpStatusOf(code), cut(message));
+    // A client may delay its close frame, and send more input before it.
+    opened.stream.end();
+  };
   signal.addEventListener('abort', end);
   if (signal.aborted) end();
   using pinging = keepAlive(client);

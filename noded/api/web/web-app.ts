@@ -13,6 +13,7 @@ import { requireLoopbackName, requireSameOrigin } from './request-origin.ts';
 import { requireAccess, requireCsrf, requireInstance, ROOT } from './require-access.ts';
 import { formatCookie, readCookie } from './session-cookie.ts';
 import type { Session, Sessions } from './sessions.ts';
+import { watchRights } from './watch-rights.ts';
 
 /** Requests that the page sends by itself, such as after an event, do not prolong the session. */
 const BACKGROUND_HEADER = 'x-gnt-background';
@@ -67,7 +68,11 @@ export async function requireSession(
   const session = sessions.find(readCookie(request, cookie) ?? '');
   if (session !== undefined && (await isCurrent(session))) return session;
   if (session !== undefined) sessions.end(session);
-  throw new AppError('LOGIN_REQUIRED', 'there is no session, or it has ended', {
+  throw noSession({ isTls });
+}
+
+function noSession({ isTls }: Pick<Entrance, 'isTls'>): AppError {
+  return new AppError('LOGIN_REQUIRED', 'there is no session, or it has ended', {
     hint: isTls ? 'Log in again.' : 'Open the newest address that gnt-cluster web printed.',
   });
 }
@@ -112,6 +117,13 @@ function servePages(page: Page): Middleware {
   };
 }
 
+export interface Admission {
+  readonly session: Session;
+  readonly endpoint: ListedEndpoint;
+  /** The instance whose users may call the endpoint; null: it is not about one instance. */
+  readonly instance: string | null;
+}
+
 /**
  * Returns the session and the endpoint of a request if its user may call it.
  * @throws AppError LOGIN_REQUIRED, NOT_ALLOWED, NOT_FOUND, INSTANCE_NOT_FOUND
@@ -120,7 +132,7 @@ export async function admitRequest(
   request: IncomingMessage,
   entrance: Entrance,
   { instances }: Pick<WebParts, 'instances'>,
-): Promise<{ readonly session: Session; readonly endpoint: ListedEndpoint }> {
+): Promise<Admission> {
   if (entrance.hostName !== null) requireLoopbackName(request, entrance.hostName);
   const session = await requireSession(request, entrance);
   requireCsrf(request, session);
@@ -130,8 +142,9 @@ export async function admitRequest(
   if (found === undefined) throw new AppError('NOT_FOUND', `this API has no ${method} ${path}`);
   const { endpoint, name } = found;
   requireAccess(session.user, endpoint);
-  if (endpoint.access === 'instance') await requireInstance(session.user, name ?? '', instances);
-  return { session, endpoint };
+  const instance = endpoint.access === 'instance' ? (name ?? '') : null;
+  if (instance !== null) await requireInstance(session.user, instance, instances);
+  return { session, endpoint, instance };
 }
 
 /** Prolongs the session, unless the page sent the request by itself. */
@@ -142,13 +155,19 @@ function markUse(context: Context, session: Session, { sessions }: Entrance): vo
 /** Lets a request pass to the API if its session may call the endpoint. */
 function admit(entrance: Entrance, parts: WebParts): Middleware {
   return async (context: Context, next: Next) => {
-    const { session, endpoint } = await admitRequest(context.req, entrance, parts);
+    const { session, endpoint, instance } = await admitRequest(context.req, entrance, parts);
     // The handlers of the API have no user for root.
     if (session.user !== ROOT) context.state['user'] = session.user;
     if (endpoint.key !== EVENTS) markUse(context, session, entrance);
+    const rights = watchRights(session, instance, parts.instances);
     const end = (): void => void context.req.socket.destroy();
-    session.signal.addEventListener('abort', end);
-    context.res.once('close', () => session.signal.removeEventListener('abort', end));
+    rights.signal.addEventListener('abort', end);
+    context.res.once('close', () => {
+      rights.signal.removeEventListener('abort', end);
+      rights[Symbol.dispose]();
+    });
+    // The session may have ended while the instance was looked up.
+    if (session.signal.aborted) throw noSession(entrance);
     await next();
   };
 }

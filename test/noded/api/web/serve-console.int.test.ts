@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { WebSocket } from 'ws';
 import { createApiLab } from '../../support/api-lab.ts';
-import { enter, lookup, openPage } from './web-lab.ts';
+import { askWeb, enter, lookup, openPage } from './web-lab.ts';
 
 /** Opens a page with a session on an instance whose console is a socket of the test. */
 async function createConsoleLab(t: TestContext) {
@@ -29,6 +29,23 @@ async function createConsoleLab(t: TestContext) {
   };
   return { ...page, lab, name, cookie, session, guest, open };
 }
+
+/** Asks for a console as a program without the manners of a browser does. */
+function askForConsole(
+  t: TestContext,
+  { origin, name, cookie }: { origin: string; name: string; cookie: string },
+  headers: readonly string[],
+): Socket {
+  const { host, port } = new URL(origin);
+  const socket = connect(Number(port), '127.0.0.1');
+  t.after(() => socket.destroy());
+  const own = [`Host: ${host}`, `Origin: ${origin}`, `Cookie: ${cookie}`, 'Connection: Upgrade'];
+  const lines = [...own, 'Upgrade: websocket', ...headers];
+  socket.write(`GET /v1/instances/${name}/console HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+  return socket;
+}
+
+const HANDSHAKE = ['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='];
 
 async function refusalOf(client: WebSocket): Promise<string> {
   const [error] = (await once(client, 'error')) as [Error];
@@ -83,4 +100,32 @@ test('the end of the session ends its console', async (t) => {
   await guest;
   close();
   await once(client, 'close');
+});
+
+test('an invalid handshake leaves no console open', async (t) => {
+  const lab = await createConsoleLab(t);
+  const [answer] = (await once(askForConsole(t, lab, []), 'data')) as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1.1 400 /);
+  await once((await lab.guest).resume(), 'close', { signal: AbortSignal.timeout(5000) });
+});
+
+test('input after the end of the session does not reach the guest', async (t) => {
+  const lab = await createConsoleLab(t);
+  // This client does not answer the close frame.
+  const client = askForConsole(t, lab, HANDSHAKE);
+  await once(client, 'data');
+  const typed: Buffer[] = [];
+  const console = await lab.guest;
+  console.on('data', (data: Buffer) => typed.push(data));
+  const frame = (text: string): Buffer =>
+    Buffer.from([0x82, 0x80 | text.length, 0, 0, 0, 0, ...Buffer.from(text)]);
+  client.write(frame('before'));
+  await once(console, 'data');
+  const { cookie, origin, session } = lab;
+  const headers = { cookie, 'x-gnt-csrf': session.csrf };
+  const { status } = await askWeb(`${origin}/logout`, { method: 'POST', headers });
+  assert.equal(status, 204);
+  client.write(frame('after'));
+  await once(console, 'close', { signal: AbortSignal.timeout(5000) });
+  assert.equal(Buffer.concat(typed).toString(), 'before');
 });

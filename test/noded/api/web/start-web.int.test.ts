@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import type { TLSSocket } from 'node:tls';
 import { test } from 'node:test';
 import { apiError } from '#shared/contract/api.ts';
 import { isUpgrade, listEndpoints } from '#shared/contract/endpoints.ts';
@@ -53,6 +57,32 @@ test('ten wrong passwords block the network on every interface with the same lim
   assert.equal(codeOf(answer), '429 TOO_MANY_LOGINS');
   assert.ok(Number(answer.headers['retry-after']) > 0);
   assert.ok(limit.waitS('127.0.0.1') > 0);
+});
+
+test('attempts whose bodies arrive late count towards the limit', async (t) => {
+  const { origin } = await createWebLab(t, ['alice']);
+  const body = JSON.stringify({ user: 'alice', password: 'wrong' });
+  const begun = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const asked = request(`${origin}/login`, {
+        ...{ method: 'POST', agent: false, rejectUnauthorized: false },
+        headers: { 'content-type': 'application/json', 'content-length': body.length },
+      });
+      asked.write(body.slice(0, 1));
+      const [socket] = (await once(asked, 'socket')) as [TLSSocket];
+      if (socket.connecting) await once(socket, 'secureConnect');
+      return asked;
+    }),
+  );
+  const statuses: (number | undefined)[] = [];
+  for (const asked of begun) {
+    const answered = once(asked, 'response');
+    asked.end(body.slice(1));
+    const [answer] = (await answered) as [IncomingMessage];
+    statuses.push(answer.resume().statusCode);
+  }
+  assert.equal(statuses.filter((status) => status === 401).length, 10);
+  assert.equal(statuses.filter((status) => status === 429).length, 10);
 });
 
 test('a form of another site cannot log in', async (t) => {
