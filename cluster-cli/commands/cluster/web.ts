@@ -53,10 +53,10 @@ async function showLinks(
   try {
     for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
       const { url } = webLink.parse(parseJson(line));
-      if (own !== undefined)
-        context.note('the page was opened; the next address is for another browser:');
-      else if (!isReturned) explain(context, new URL(url).port);
-      own = Number(new URL(url).port);
+      const isFirst = own === undefined;
+      if (!isFirst) context.note('the page was opened; the next address is for another browser:');
+      own = portOf(url);
+      if (isFirst && !isReturned) explain(context, own);
       context.print(url);
     }
   } catch (error) {
@@ -80,7 +80,12 @@ async function untilRunning(client: NodeClient, signal: AbortSignal): Promise<vo
   }
 }
 
-function explain({ note }: Context, port: string): void {
+/** Returns the port of an `http` URL, which omits port 80. */
+function portOf(url: string): number {
+  return Number(new URL(url).port || 80);
+}
+
+function explain({ note }: Context, port: number): void {
   note('open this address in a browser on this host; it works once. Ctrl-C ends the page');
   note(`from another computer, first: ssh -L ${port}:127.0.0.1:${port} root@THIS-HOST`);
 }
