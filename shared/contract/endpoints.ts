@@ -425,7 +425,8 @@ export const objectEndpoints = {
     }),
     answers: { 200: bootPlanInfo },
     forPeers: true,
-    access: 'instance',
+    // The query may name any boot environment.
+    access: 'cluster',
   },
 } as const satisfies Endpoints;
 
