@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { parseJson } from '../json/parse-json.ts';
 import {
   activeDisk,
   clusterInfo,
@@ -34,7 +33,18 @@ import {
   bootTemplateInfo,
 } from './boot-objects.ts';
 import { MAX_MESSAGE_BYTES } from './channel-message.ts';
-import { guestHandover } from './guest-handover.ts';
+import {
+  BYTES,
+  type Endpoint,
+  type Endpoints,
+  EVENTS,
+  flag,
+  jsonText,
+  LINES,
+  type Method,
+  TEXT,
+  wholeNumber,
+} from './endpoint.ts';
 import { hookBook } from './hook-book.ts';
 import { MAX_PLACEMENT_CHARACTERS, MAX_PLACEMENT_LINES, placementLines } from './host-room.ts';
 import {
@@ -50,59 +60,12 @@ import {
 import { instanceInfo, instanceSummaryField } from './instance.ts';
 import { jobRecord } from './job.ts';
 import { OFFSET_HEADER } from './metad-control.ts';
-import { machineArrived, machineExpected, machineQuestion } from './migration.ts';
-import {
-  arrivalBegun,
-  arrivalDigests,
-  arrivalEnded,
-  arrivalRequest,
-  MAX_BATCH_BYTES,
-  remainsEnded,
-} from './move.ts';
+import { moveEndpoints, moveStreamEndpoints } from './move-endpoints.ts';
 import { networkInfo } from './network.ts';
 import { opcode } from './opcode.ts';
 import { profileInfo } from './profile.ts';
 import { giveRelaySecret, relaySecretGiven } from './relay.ts';
 import { submitter } from './submitter.ts';
-
-/** A body that has no schema. */
-export interface Media {
-  readonly type: string;
-}
-export interface MediaBody extends Media {
-  readonly maxBytes: number;
-}
-
-export interface Endpoint {
-  readonly summary: string;
-  readonly query?: z.ZodObject;
-  readonly request?: z.ZodType | MediaBody;
-  /** The body of each status below 400. Status 101 turns the connection into a raw stream. */
-  readonly answers: Readonly<Record<number, z.ZodType | Media | null>>;
-  /** Other nodes may call it. Otherwise only clients of the node's own socket may. */
-  readonly forPeers?: true;
-  /** Users of the web page who may call it. Absent: none. */
-  readonly access?: WebAccess;
-}
-
-/**
- * - `root`: only sessions of `gnt-cluster web`.
- * - `cluster`: also users who are not bound to instances.
- * - `instance`: also bound users, for instances of theirs. The path has a `{name}`.
- * - `own`: every user. The answer contains only records that the user may see.
- * - `all`: every user, with the same answer.
- */
-export type WebAccess = 'root' | 'cluster' | 'instance' | 'own' | 'all';
-
-type Method = 'GET' | 'POST' | 'DELETE';
-/** `{name}` is one segment of a path. `{*path}` is the rest, which may contain slashes. */
-type Endpoints = Readonly<Record<`${Method} /${string}`, Endpoint>>;
-
-const LINES = { type: 'application/x-ndjson' } as const;
-/** Server-sent events (HTML standard, section 9.2); see cluster-event.ts. */
-const EVENTS = { type: 'text/event-stream' } as const;
-const TEXT = { type: 'text/plain' } as const;
-const BYTES = { type: 'application/octet-stream' } as const;
 
 /** Characters of a path (PATH_MAX). */
 const MAX_PATH = 4096;
@@ -432,72 +395,6 @@ export const objectEndpoints = {
 
 const done = z.object({});
 
-/** Requests from the source node of a move to its target. */
-export const moveEndpoints = {
-  'POST /v1/arrivals/{uuid}/check': {
-    summary: 'Between nodes: checks whether this node accepts an instance',
-    answers: { 200: done },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/check-machine': {
-    summary: 'Between nodes: checks whether this node accepts a running instance',
-    request: machineQuestion,
-    answers: { 200: done },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/{session}/expect': {
-    summary: 'Between nodes: starts the QEMU process that receives a guest',
-    request: machineExpected,
-    answers: { 200: done },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/{session}/sync': {
-    summary: 'Between nodes: syncs the received part of the disks of a running guest',
-    answers: { 200: done },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/{session}/metadata': {
-    summary: 'Between nodes: hands over the state of a guest in gnt-metad',
-    request: guestHandover,
-    answers: { 200: done },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/{session}/await': {
-    summary: 'Between nodes: waits until a guest has arrived completely',
-    answers: { 200: machineArrived },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/begin': {
-    summary: 'Between nodes: reserves space for an instance and creates its empty files',
-    request: arrivalRequest,
-    answers: { 200: arrivalBegun },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/{session}/files/{name}': {
-    summary: 'Between nodes: writes data blocks of a file',
-    request: { type: BYTES.type, maxBytes: MAX_BATCH_BYTES },
-    answers: { 200: done },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/{session}/verify': {
-    summary: 'Between nodes: reads all files again, compares and syncs them',
-    request: arrivalDigests,
-    answers: { 200: done },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/end': {
-    summary:
-      'Between nodes: installs the received files if the record names this node, else removes them',
-    answers: { 200: arrivalEnded },
-    forPeers: true,
-  },
-  'POST /v1/arrivals/{uuid}/end-remains': {
-    summary: 'Between nodes: removes remains of moves, for the node that owns the instance',
-    answers: { 200: remainsEnded },
-    forPeers: true,
-  },
-} as const satisfies Endpoints;
-
 export const jobEndpoints = {
   'POST /v1/jobs': {
     summary: 'Submits an operation as a job',
@@ -587,14 +484,6 @@ export const channelStreamEndpoints = {
   },
 } as const satisfies Endpoints;
 
-export const moveStreamEndpoints = {
-  'GET /v1/arrivals/{uuid}/{session}/streams/{name}': {
-    summary: 'Between nodes: receives a disk or the memory of a guest',
-    answers: { 101: null },
-    forPeers: true,
-  },
-} as const satisfies Endpoints;
-
 /**
  * The API of the node, in the order of its document. The server has a handler for each key, and the
  * client calls by these keys.
@@ -638,45 +527,4 @@ export function listEndpoints(): readonly ListedEndpoint[] {
     const [method, path] = key.split(' ') as [Method, string];
     return { ...endpoint, key: key as EndpointKey, method, path };
   });
-}
-
-export function isUpgrade({ answers }: Endpoint): boolean {
-  return 101 in answers;
-}
-
-/** Returns the schema of a query parameter that is 1 or absent. */
-function flag(description: string): z.ZodOptional<z.ZodEnum<{ 0: '0'; 1: '1' }>> {
-  return z.enum(['0', '1'], { error: 'expected 0 or 1' }).describe(description).optional();
-}
-
-function wholeNumber(
-  description: string,
-  max: number,
-): z.ZodOptional<z.ZodCoercedNumber<number | string>> {
-  const error = `expected a whole number from 0 to ${max}`;
-  return z.coerce
-    .number<number | string>({ error })
-    .int({ error })
-    .min(0, { error })
-    .max(max, { error })
-    .describe(description)
-    .optional();
-}
-
-/** Returns the schema of a query parameter that contains JSON. */
-function jsonText<T>(
-  schema: z.ZodType<T>,
-  maxLength: number,
-  message: string,
-): z.ZodType<T, string> {
-  return z
-    .string()
-    .max(maxLength)
-    .transform((text, context): unknown => {
-      const parsed = schema.safeParse(parseJson(text));
-      if (parsed.success) return parsed.data;
-      context.addIssue({ code: 'custom', message });
-      return z.NEVER;
-    })
-    .pipe(schema);
 }

@@ -1,4 +1,4 @@
-import type { FileResult } from './run-file.ts';
+import type { FileResult, TestResult } from './run-file.ts';
 
 const SLOWEST_SHOWN = 10;
 
@@ -25,7 +25,7 @@ export function formatSummary(results: readonly FileResult[], leftOut: number): 
   const of = (outcome: string): typeof all => all.filter((test) => test.outcome === outcome);
   const slowest = all.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, SLOWEST_SHOWN);
   const named = (heading: string, tests: typeof all): string[] =>
-    tests.length === 0 ? [] : ['', heading, ...tests.map(({ file, name }) => `  ${file}: ${name}`)];
+    tests.length === 0 ? [] : ['', heading, ...tests.flatMap(nameOf)];
   return [
     '',
     `the slowest ${slowest.length} tests:`,
@@ -37,6 +37,12 @@ export function formatSummary(results: readonly FileResult[], leftOut: number): 
     `${of('passed').length} passed, ${of('failed').length} failed`,
     '',
   ].join('\n');
+}
+
+/** Returns the lines that name a test, with its error: a log is often cut before the summary. */
+function nameOf({ file, name, error }: TestResult & { readonly file: string }): string[] {
+  const lines = error === undefined ? [] : error.split('\n').filter((line) => line.trim() !== '');
+  return [`  ${file}: ${name}`, ...lines.map((line) => `      ${line}`)];
 }
 
 /** Tells whether the run passed. A run without tests has not. */

@@ -44,7 +44,7 @@ test('a test that fails is shown with its error, and the run fails', async () =>
   assert.equal(hasPassed([result], 0), false);
   assert.match(
     formatSummary([result], 0),
-    /skipped:\n.*: c\n[^]*failed:\n.*: b\n[^]*1 passed, 1 failed\n$/,
+    /skipped:\n.*: c\n[^]*failed:\n.*: b\n {6}of b\n[^]*1 passed, 1 failed\n$/,
   );
 });
 

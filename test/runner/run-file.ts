@@ -8,6 +8,8 @@ export interface TestResult {
   readonly name: string;
   readonly durationMs: number;
   readonly outcome: 'passed' | 'failed' | 'skipped';
+  /** Message of a failure, cut. */
+  readonly error?: string;
 }
 
 export interface FileResult {
@@ -28,6 +30,7 @@ const FILE_TIMEOUT_MS = 40 * 60_000;
  * process alive.
  */
 const LINGER_MS = 60_000;
+const MAX_ERROR_CHARACTERS = 600;
 
 export interface FileOptions {
   readonly timeoutMs?: number;
@@ -138,8 +141,15 @@ function resultOf(event: TestEvent): TestResult | undefined {
   const { name, details, skip, todo } = event.data;
   if (details.type === 'suite' && event.type === 'test:pass') return undefined;
   const isLeftOut = skip !== undefined || todo !== undefined;
-  const outcome = isLeftOut ? 'skipped' : event.type === 'test:pass' ? 'passed' : 'failed';
-  return { name, durationMs: details.duration_ms, outcome };
+  const durationMs = details.duration_ms;
+  if (isLeftOut) return { name, durationMs, outcome: 'skipped' };
+  if (event.type === 'test:pass') return { name, durationMs, outcome: 'passed' };
+  return { name, durationMs, outcome: 'failed', error: messageOf(event.data.details.error) };
+}
+
+/** Returns the message of what the test threw; node wraps it. */
+function messageOf({ message, cause }: Error): string {
+  return (cause instanceof Error ? cause.message : message).slice(0, MAX_ERROR_CHARACTERS);
 }
 
 async function formatEvents(events: readonly TestEvent[]): Promise<string> {

@@ -1,11 +1,7 @@
 import type { Duplex, Readable } from 'node:stream';
 import type { z } from 'zod';
-import type {
-  AllEndpoints,
-  Endpoint,
-  MediaBody,
-  ParameterNames,
-} from '#shared/contract/endpoints.ts';
+import type { Endpoint, MediaBody } from '#shared/contract/endpoint.ts';
+import type { AllEndpoints, ParameterNames } from '#shared/contract/endpoints.ts';
 import type { Scope } from '#shared/contract/submitter.ts';
 
 /** A user of another interface than the node's own socket. */

@@ -1,4 +1,4 @@
-import type { moveEndpoints, moveStreamEndpoints } from '#shared/contract/endpoints.ts';
+import type { moveEndpoints, moveStreamEndpoints } from '#shared/contract/move-endpoints.ts';
 import { uuid } from '#shared/contract/primitives.ts';
 import type { MigrationTarget } from '../../cluster/migration/migration-target-contract.ts';
 import type { Handlers } from './handlers.ts';

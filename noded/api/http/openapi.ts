@@ -21,7 +21,8 @@ import {
   nodesEvent,
   objectsEvent,
 } from '#shared/contract/cluster-event.ts';
-import { listEndpoints, type ListedEndpoint, type Media } from '#shared/contract/endpoints.ts';
+import type { Media } from '#shared/contract/endpoint.ts';
+import { listEndpoints, type ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
 import { catalogueInfo, imageInfo, resolvedImage } from '#shared/contract/image-catalogue.ts';
 import { instanceInfo, instanceSummary } from '#shared/contract/instance.ts';

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { isUpgrade, listEndpoints } from '#shared/contract/endpoints.ts';
+import { isUpgrade } from '#shared/contract/endpoint.ts';
+import { listEndpoints } from '#shared/contract/endpoints.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { setOwn } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';

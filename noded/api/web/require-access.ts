@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { WebAccess } from '#shared/contract/endpoints.ts';
-import { isUpgrade, type ListedEndpoint } from '#shared/contract/endpoints.ts';
+import { isUpgrade, type WebAccess } from '#shared/contract/endpoint.ts';
+import type { ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';

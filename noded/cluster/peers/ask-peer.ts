@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { abortReason } from '#shared/abort/abortable.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { apiError } from '#shared/contract/api.ts';
-import { type Endpoint, endpoints } from '#shared/contract/endpoints.ts';
+import type { Endpoint } from '#shared/contract/endpoint.ts';
+import { endpoints } from '#shared/contract/endpoints.ts';
 import {
   type Given,
   type JsonOf,

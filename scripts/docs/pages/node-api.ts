@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { isUpgrade, listEndpoints, type ListedEndpoint } from '#shared/contract/endpoints.ts';
+import { isUpgrade } from '#shared/contract/endpoint.ts';
+import { listEndpoints, type ListedEndpoint } from '#shared/contract/endpoints.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { asSentence } from '../../../cluster-cli/manual/sentence.ts';
 import { code, heading, paragraph, terms } from '../../../cluster-cli/manual/page.ts';

@@ -145,18 +145,12 @@ describe('the hypervisor', () => {
   });
 
   test('kills a stopped QEMU process, and returns the same result when called again', async () => {
-    const startingAtMs = performance.now();
     const machine = await start(tinySpec(disk));
-    const startMs = performance.now() - startingAtMs;
     using console = await openConsole(machine);
     await console.sees('up\r\n');
     console.write('f');
     process.kill(machine.pid, 'SIGSTOP');
-    const startedAtMs = performance.now();
     const [first, second] = await Promise.all([machine.kill(), machine.kill()]);
-    // One second of grace, and an end is no more work than a start.
-    const killMs = performance.now() - startedAtMs;
-    assert.ok(killMs < 1_000 + 10 * startMs, `${killMs} ms; its start took ${startMs} ms`);
     assert.equal(first.reason, 'host-request');
     assert.equal(first.signal, 'SIGKILL');
     assert.equal(second, first);

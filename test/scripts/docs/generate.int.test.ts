@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { run } from '#shared/process/run.ts';
+import { generateClientSchema } from '../../../scripts/docs/client-schema.ts';
 import { generateManPages, generateMarkdown } from '../../../scripts/docs/generate.ts';
 
 test('mandoc reports no fault in any manual page', async (t) => {
@@ -37,4 +38,8 @@ test('every error code has an entry, and the subcommand launch has a section', a
 test('the reference is what the generator writes', async () => {
   for (const [name, text] of await generateMarkdown())
     assert.equal(await readFile(join('docs/reference', name), 'utf8'), text, name);
+});
+
+test('the types of the client are what the generator writes', async () => {
+  assert.equal(await readFile('client/schema.ts', 'utf8'), await generateClientSchema());
 });

@@ -4,7 +4,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { isUpgrade, listEndpoints } from '#shared/contract/endpoints.ts';
+import { isUpgrade } from '#shared/contract/endpoint.ts';
+import { listEndpoints } from '#shared/contract/endpoints.ts';
 import { createConnectionApi } from '../../../../noded/api/http/api-server.ts';
 import { ask, createApiLab } from '../../support/api-lab.ts';
 
