@@ -53,7 +53,7 @@ export function createServeCredentials(options: ServeCredentialsOptions): ServeC
 }
 
 /**
- * Tells that there are no credentials now. The EC2 tree answers 200, as IMDS does: clients that
+ * Answers that no credentials are available now. The EC2 tree answers 200, as IMDS does: clients that
  * crawl the whole tree, such as ohai, fail on another status.
  */
 function fail(exchange: Exchange, cloud: Cloud, nowMs: number): void {

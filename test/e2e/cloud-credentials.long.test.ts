@@ -88,7 +88,7 @@ test("neither its memory nor its disk holds a key of the cluster or the cloud's 
   const qemu = running?.pid ?? assert.fail('not running');
   const noded = lab.node().pid ?? 0;
   const keys = readPrivateKeys();
-  // The search finds what is there: the answer in the guest, the keys in the signing daemon.
+  // Positive controls: the answer in the guest, the keys in the signing daemon.
   assert.ok(await holdsInMemory(BUCKET, qemu));
   assert.ok(await holdsInMemory(keys[0] ?? '', noded));
   for (const key of [...keys, cloud.originSecret]) {

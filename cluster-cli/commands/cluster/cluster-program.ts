@@ -178,7 +178,7 @@ function identityOptions(): readonly OptionMaker[] {
   return [
     option(
       '--identity <policy>',
-      'Give identity tokens to no instance, all (yes) or tagged ones (default no)',
+      'Give identity tokens to all instances (yes), tagged instances, or none (no, the default)',
       { group, choices: POLICIES },
     ),
     option('--identity-trust-domain <name>', 'SPIFFE trust domain (default: cluster name)', {

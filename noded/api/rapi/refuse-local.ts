@@ -2,7 +2,7 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 import type { Scope } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** Settings of the cluster that remote users may change. The others decide what they may do. */
+/** Settings of the cluster that remote users may change. The others set their rights. */
 const REMOTE_SETTINGS: ReadonlySet<string> = new Set(['opcode', 'addTags', 'removeTags']);
 /** Fields that name exports on the node: these may belong to any instance. */
 const LOCAL_FIELDS = ['importFrom'] as const;

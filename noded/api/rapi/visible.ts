@@ -15,7 +15,7 @@ export interface VisibleSources {
   readonly jobs: Pick<JobService, 'get' | 'list'>;
 }
 
-/** The part of a job that tells who may see it. */
+/** The fields of a job that decide which users may see it. */
 type JobFacts = Pick<JobRecord, 'id' | 'receivedAtMs' | 'instance' | 'submitter'>;
 
 /**

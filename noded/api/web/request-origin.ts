@@ -12,7 +12,7 @@ export function requireLoopbackName(
   name: string,
 ): void {
   if ((headers.host ?? '').replace(/:\d{1,5}$/, '') === name) return;
-  throw new AppError('LOGIN_REQUIRED', 'this address is not the one that gnt-cluster web printed', {
+  throw new AppError('LOGIN_REQUIRED', 'gnt-cluster web did not print this address', {
     hint: 'Open the newest address that gnt-cluster web printed.',
   });
 }

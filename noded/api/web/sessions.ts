@@ -92,7 +92,7 @@ export class Sessions {
     kept?.controller.abort(new AppError('LOGIN_REQUIRED', 'the session has ended'));
   }
 
-  /** Ends expired sessions, and those whose user has lost rights. */
+  /** Ends expired sessions and sessions of users without their former rights. */
   async endUnless(isCurrent: (session: Session) => Promise<boolean>): Promise<void> {
     this.endExpired();
     for (const session of [...this.#sessions.values()])

@@ -13,8 +13,8 @@ export interface WatchedRights extends Disposable {
 }
 
 /**
- * Watches whether a stream may go on: its session lasts, and for a bound user the instance has not
- * got other tags or another name.
+ * Watches the rights of a stream. They end with its session and, for a bound user, when the
+ * instance gets other tags or another name.
  * @param name null if the stream is not about one instance
  */
 export function watchRights(

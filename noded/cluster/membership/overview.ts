@@ -65,7 +65,7 @@ export interface Overview {
   orphans(): Promise<readonly ListedOrphan[]>;
 }
 
-/** What a summary is made of. */
+/** Sources of a summary. */
 export interface SummaryParts {
   readonly instance: IndexedInstance;
   readonly running: RunningMachine | null;

@@ -22,8 +22,8 @@ import { claimedName, fingerprintOf, type NodeCertificate } from './node-certifi
 import { hasItsShare } from './receive-window.ts';
 import { TunnelStream } from './tunnel-stream.ts';
 
-/** Connections of all kinds, and those that no node has proved to be its own yet. */
 const MAX_CONNECTIONS = 1024;
+/** Connections whose certificate has not been checked yet. */
 const MAX_UNPROVEN = 64;
 /** Of an IPv4 address or an IPv6 /64. */
 const MAX_UNPROVEN_OF_NETWORK = 16;
@@ -49,8 +49,8 @@ export interface DataListener extends AsyncDisposable {
 }
 
 /**
- * Accepts data links of other nodes. A connection is closed before any HTTP is read, unless its key
- * is the one that a node of the cluster has announced.
+ * Accepts data links of other nodes. A connection whose key no node of the cluster has announced is
+ * closed before any HTTP is read.
  * @throws the system's error
  */
 export async function startDataListener(options: DataListenerOptions): Promise<DataListener> {

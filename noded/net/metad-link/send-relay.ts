@@ -99,7 +99,7 @@ function bodyOf(
   return { stream: request, length: Number(length) };
 }
 
-/** Queries may contain values that nobody but the server should see. */
+/** Leaves out the query, which may contain secrets. */
 function pathOf(target: string): string {
   const [path = ''] = target.split('?', 1);
   return `/${path.slice(0, MAX_LOGGED_PATH)}`;

@@ -2,10 +2,12 @@ import { RelaySecrets } from '../../../noded/net/relay/relay-secrets.ts';
 import { createRelays } from '../../../noded/net/relay/relays.ts';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { after, before, type TestContext } from 'node:test';
 import type { NodeInfo } from '#shared/contract/api.ts';
@@ -266,10 +268,17 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   };
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly text: string;
+}
+
+/** Reads the whole answer of a request that has been ended. */
+export async function readAnswer(request: ClientRequest): Promise<Answer> {
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const { statusCode = 0, headers } = response;
+  return { status: statusCode, headers, text: await readText(response) };
 }
 
 /** One request, whole. */
@@ -279,22 +288,7 @@ export function ask(
   path: string,
   body?: string | Buffer,
 ): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const request = httpRequest({ socketPath, method, path }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('end', () =>
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          text: Buffer.concat(chunks).toString(),
-        }),
-      );
-      response.on('error', reject);
-    });
-    request.on('error', reject);
-    request.end(body);
-  });
+  return readAnswer(httpRequest({ socketPath, method, path }).end(body));
 }
 
 /** Asks for a raw stream; resolves with the status line and the socket. */

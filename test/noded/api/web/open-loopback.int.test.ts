@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { apiError } from '#shared/contract/api.ts';
 import { createApiLab } from '../../support/api-lab.ts';
-import { askWeb, enter, openPage, type WebAnswer } from './web-lab.ts';
+import { askWeb, enter, openPage } from './web-lab.ts';
+import type { Answer } from '../../support/api-lab.ts';
 
-function codeOf({ status, text }: WebAnswer): string {
+function codeOf({ status, text }: Answer): string {
   return `${status} ${apiError.parse(JSON.parse(text)).code}`;
 }
 
@@ -48,7 +49,7 @@ test('a change needs the CSRF token of its own session', async (t) => {
   const { first, origin, nextLink } = await openPage(t, lab);
   const { cookie, session } = await enter(first);
   const other = await enter(await nextLink());
-  const submit = (headers: Record<string, string>): Promise<WebAnswer> =>
+  const submit = (headers: Record<string, string>): Promise<Answer> =>
     askWeb(`${origin}/v1/jobs`, {
       method: 'POST',
       headers: { cookie, ...headers },

@@ -10,13 +10,14 @@ import { isUpgrade } from '#shared/contract/endpoint.ts';
 import { listEndpoints } from '#shared/contract/endpoints.ts';
 import { planNewInstance } from '../../../../noded/instances/record/plan-record.ts';
 import { createOpcode } from '../../support/opcodes.ts';
-import { askWeb, createWebLab, type WebAnswer } from './web-lab.ts';
+import { askWeb, createWebLab } from './web-lab.ts';
+import type { Answer } from '../../support/api-lab.ts';
 
 type Lab = Awaited<ReturnType<typeof createWebLab>>;
 
 const endpoints = listEndpoints().filter((endpoint) => !isUpgrade(endpoint));
 
-function codeOf({ status, text }: WebAnswer): string {
+function codeOf({ status, text }: Answer): string {
   return `${status} ${apiError.parse(JSON.parse(text)).code}`;
 }
 
@@ -182,7 +183,7 @@ test('no answer shows a bound user anything of another instance', async (t) => {
   assert.equal(codeOf(await bob.ask(`DELETE /v1/jobs/${id}`)), '404 JOB_NOT_FOUND');
 });
 
-test('a user submits jobs in the own name, within the bounds of the remote API', async (t) => {
+test('a user submits jobs under their own name, within the bounds of the remote API', async (t) => {
   const { login } = await createWebLab(t, ['alice write']);
   const { ask } = await login('alice');
   const shutdown = { opcode: 'INSTANCE_SHUTDOWN', name: 'web1' };

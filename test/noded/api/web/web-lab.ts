@@ -1,4 +1,4 @@
-import { request, type IncomingMessage } from 'node:http';
+import { request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -15,13 +15,7 @@ import { createUserHandlers } from '../../../../noded/api/web/user-handlers.ts';
 import { webLink, webSession, type WebSession } from '#shared/contract/api.ts';
 import { readLines } from '#shared/text/lines.ts';
 import { openLoopback } from '../../../../noded/api/web/open-loopback.ts';
-import { createApiLab } from '../../support/api-lab.ts';
-
-export interface WebAnswer {
-  readonly status: number;
-  readonly headers: IncomingMessage['headers'];
-  readonly text: string;
-}
+import { type Answer, createApiLab, readAnswer } from '../../support/api-lab.ts';
 
 export type Headers = Readonly<Record<string, string>>;
 
@@ -33,26 +27,11 @@ export function askWeb(
     headers = {},
     body,
   }: { method?: string; headers?: Headers; body?: string } = {},
-): Promise<WebAnswer> {
-  return new Promise((resolve, reject) => {
-    // A test's certificate is its own.
-    const options = { method, headers, agent: false, rejectUnauthorized: false, lookup } as const;
-    const ask = url.startsWith('https:') ? requestTls : request;
-    const asked = ask(url, options, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('end', () =>
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          text: Buffer.concat(chunks).toString(),
-        }),
-      );
-      response.on('error', reject);
-    });
-    asked.on('error', reject);
-    asked.end(body);
-  });
+): Promise<Answer> {
+  // A test's certificate is its own.
+  const options = { method, headers, agent: false, rejectUnauthorized: false, lookup } as const;
+  const ask = url.startsWith('https:') ? requestTls : request;
+  return readAnswer(ask(url, options).end(body));
 }
 
 /** Resolves names below `localhost`, as browsers do. */
@@ -115,7 +94,7 @@ export async function createWebLab(t: TestContext, users: readonly string[]) {
   );
   t.after(() => server[Symbol.asyncDispose]());
   const origin = `https://127.0.0.1:${server.port}`;
-  const tryLogin = (user: string, password = PASSWORD): Promise<WebAnswer> =>
+  const tryLogin = (user: string, password = PASSWORD): Promise<Answer> =>
     askWeb(`${origin}/login`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -127,7 +106,7 @@ export async function createWebLab(t: TestContext, users: readonly string[]) {
     const told = await askWeb(`${origin}/session`, { headers: { cookie } });
     const session = webSession.parse(JSON.parse(told.text));
     const headers = { cookie, 'x-gnt-csrf': session.csrf };
-    const ask = (key: string, body?: object): Promise<WebAnswer> => {
+    const ask = (key: string, body?: object): Promise<Answer> => {
       const [method = '', at = ''] = key.split(' ');
       return askWeb(`${origin}${at}`, {
         ...{ method, headers },
