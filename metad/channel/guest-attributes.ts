@@ -31,6 +31,18 @@ export class GuestAttributeStore implements Disposable {
     return true;
   }
 
+  /** @returns false if there is no such value */
+  delete(namespace: string, key: string): boolean {
+    const kept = new Map(this.#values.get(namespace));
+    if (!kept.delete(key)) return false;
+    this.#count -= 1;
+    const values = new Map(this.#values);
+    if (kept.size > 0) values.set(namespace, kept);
+    else values.delete(namespace);
+    this.#values = values;
+    return true;
+  }
+
   /**
    * Reports the host keys once the guest pauses after a write to their namespace. A guest writes
    * one key per request, and the node daemon trusts the keys of the first report only.

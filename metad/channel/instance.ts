@@ -351,10 +351,20 @@ export class Instance {
   setGuestAttribute(namespace: string, key: string, value: string): boolean {
     const former = this.attributes.values.get(namespace)?.get(key);
     if (!this.attributes.set(namespace, key, value)) return false;
-    if (value === former) return true;
+    if (value !== former) this.#renewAttributes();
+    return true;
+  }
+
+  /** @returns false if there is no such value */
+  deleteGuestAttribute(namespace: string, key: string): boolean {
+    if (!this.attributes.delete(namespace, key)) return false;
+    this.#renewAttributes();
+    return true;
+  }
+
+  #renewAttributes(): void {
     this.owe(REQUEST_TOKENS_PER_ATTRIBUTE);
     this.#renew();
-    return true;
   }
 
   #dropAttributes(): void {

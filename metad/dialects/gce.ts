@@ -1,44 +1,26 @@
 import type { ServedView } from '../view/served-view.ts';
+import { type Members, renderGoogleTree } from './google-tree.ts';
 import { describeServiceAccounts } from './service-accounts.ts';
-import { FLAVOR_HEADER } from './metadata-flavor.ts';
-import { type ContentResource, listingOf, type Resource, textResource, type Tree } from './tree.ts';
+import type { Tree } from './tree.ts';
 import { userData } from './user-data.ts';
 
 /** Values that the guest wrote below `instance/guest-attributes/`, by namespace and key. */
 export type GuestAttributes = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-type Value = string | number | Members | readonly (string | Members)[];
-interface Members {
-  readonly [name: string]: Value;
-}
-
-/** Levels below these members whose names are users', and keep their spelling in paths. */
-const OWN_LEVELS: ReadonlyMap<string, number> = new Map([
-  ['attributes', 1],
-  ['guestAttributes', 2],
-]);
-const OWN_NAME = /^[\w.@ -]+$/;
-/** Lists that Google serves as one file. */
-const LINES: ReadonlySet<string> = new Set(['tags', 'dnsServers']);
 /** The attributes may contain secrets of the operator. */
-const HEADERS = [...FLAVOR_HEADER, 'Cache-Control', 'no-store'];
+const HEADERS = ['Cache-Control', 'no-store'];
 const MTU = 1500;
 /** cloud-init accepts keys of this user for its own default user. */
 const KEY_USER = 'cloudinit';
 
-/**
- * Renders `/computeMetadata/v1/`: Google's metadata. The paths follow from the answer to
- * `?recursive=true`, as Google's do: `networkInterfaces` becomes `network-interfaces/0/`.
- */
+/** Renders `/computeMetadata/v1/`: Google's metadata. */
 export function renderGce(view: ServedView, guestAttributes: GuestAttributes): Tree {
-  const tree = new Map<string, Resource>();
   const all = {
     instance: instance(view, guestAttributes),
     project: project(view),
     universe: UNIVERSE,
   };
-  addFolder(tree, '', all, 0);
-  return tree;
+  return renderGoogleTree(all, HEADERS);
 }
 
 const UNIVERSE = { universeDomain: 'googleapis.com' };
@@ -86,7 +68,7 @@ function instance(view: ServedView, guestAttributes: GuestAttributes): Members {
       onHostMaintenance: 'MIGRATE',
       preemptible: 'FALSE',
     },
-    ...(view.identity?.google && { serviceAccounts: accounts(view) }),
+    ...(view.identity?.google && { serviceAccounts: describeServiceAccounts(view) }),
     tags,
     virtualClock: { driftToken: '0' },
     zone: `${place}/zones/${primaryNode}`,
@@ -139,71 +121,4 @@ function maskOf(prefix: number): string {
   return [0, 8, 16, 24]
     .map((from) => 256 - 2 ** (8 - Math.min(8, Math.max(0, prefix - from))))
     .join('.');
-}
-
-function accounts(view: ServedView): Members {
-  return Object.fromEntries(
-    Object.entries(describeServiceAccounts(view)).map(([name, account]) => [name, { ...account }]),
-  );
-}
-
-/**
- * Adds a folder and everything below it.
- * @param ownLevels levels whose names are users', not Google's
- */
-function addFolder(
-  tree: Map<string, Resource>,
-  path: string,
-  members: Members,
-  ownLevels: number,
-): void {
-  const entries: string[] = [];
-  for (const [key, value] of Object.entries(members)) {
-    const name = ownLevels > 0 ? key : toPathName(key);
-    // A name with a slash or a control character has no path. It is in the recursive answer.
-    if (!OWN_NAME.test(name)) continue;
-    const below = path === '' ? name : `${path}/${name}`;
-    const children = childrenOf(key, value);
-    entries.push(children === null ? name : `${name}/`);
-    if (children === null) tree.set(below, leaf(value));
-    // Service accounts have addresses of their own, which serve tokens.
-    else if (below !== 'instance/service-accounts')
-      addFolder(tree, below, children, ownLevels > 0 ? ownLevels - 1 : (OWN_LEVELS.get(key) ?? 0));
-  }
-  tree.set(path, folder(entries, members));
-}
-
-/** @returns null for a value that is no folder; the names of a list's elements are numbers */
-function childrenOf(key: string, value: Value): Members | null {
-  if (typeof value !== 'object' || LINES.has(key)) return null;
-  return Object.fromEntries(Object.entries(value));
-}
-
-/** `networkInterfaces` is `network-interfaces` in a path. */
-function toPathName(key: string): string {
-  return key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-}
-
-function leaf(value: Value): ContentResource {
-  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-  const whole = flavored(textResource(JSON.stringify(value), 'application/json'));
-  return { ...flavored(textResource(text, 'application/text')), whenJson: whole };
-}
-
-/** A folder as JSON may contain long documents. It is rendered on its first request. */
-function folder(entries: readonly string[], members: Members): ContentResource {
-  const listing = flavored(listingOf(entries, true));
-  let whole: ContentResource | undefined;
-  return Object.defineProperty(listing, 'whenRecursive', {
-    enumerable: true,
-    get: () => (whole ??= flavored(textResource(JSON.stringify(members), 'application/json'))),
-  });
-}
-
-/** Clients send the ETag back in a URL without encoding it, so it has no quotes here. */
-function flavored(resource: ContentResource): ContentResource {
-  const headers = resource.headers.map((each) =>
-    each === resource.etag ? each.replaceAll('"', '') : each,
-  );
-  return { ...resource, headers: [...headers, ...HEADERS] };
 }

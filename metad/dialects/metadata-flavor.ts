@@ -14,6 +14,5 @@ export function isFlavorMissing({ headers }: IncomingMessage, address: Address):
     address.kind === 'service-account' ||
     (address.kind === 'entry' && address.dialect === 'gce') ||
     (address.kind === 'identity' && address.form === 'google');
-  const isOwn = headers['metadata-flavor'] === 'Google' && headers['x-forwarded-for'] === undefined;
-  return isGoogles && !isOwn;
+  return isGoogles && headers['metadata-flavor'] !== 'Google';
 }

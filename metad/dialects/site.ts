@@ -11,7 +11,7 @@ import { type GuestAttributes, renderGce } from './gce.ts';
 import { FLAVOR_HEADER } from './metadata-flavor.ts';
 import { renderNocloud } from './nocloud.ts';
 import { renderOpenstack, renderOpenstackContent } from './openstack.ts';
-import { describeServiceAccounts, findServiceAccount } from './service-accounts.ts';
+import { describeServiceAccounts, renderServiceAccounts } from './service-accounts.ts';
 import { isDialectServed } from './served-dialects.ts';
 import { buildTree, listingOf } from './tree.ts';
 import type { Resource, Tree } from './tree.ts';
@@ -53,11 +53,10 @@ export class Site {
   /** @throws RenderFailure */
   find(address: Address): Resource | undefined {
     if (address.kind === 'root') return (this.#root ??= rootListing(this.#view));
-    if (!isDialectServed(this.#view, address.dialect) && !isBootAddress(address)) return undefined;
+    if (!isServed(this.#view, address)) return undefined;
     if (address.kind === 'identity') return findIdentity(this.#view, address.account);
-    if (address.kind === 'service-account') return findServiceAccount(this.#view, address.path);
     if (address.kind === 'versions') return VERSION_LISTINGS[address.dialect];
-    const name = address.kind === 'content' ? 'openstack content' : address.dialect;
+    const name = nameOfTree(address);
     const tree = this.#tree(name, address.dialect);
     return (
       tree.get(address.path) ?? (name === 'ganeti' ? liveFolderOf(tree, address.path) : undefined)
@@ -79,6 +78,17 @@ export class Site {
   }
 }
 
+function isServed(view: ServedView, address: Exclude<Address, { readonly kind: 'root' }>): boolean {
+  const isGoogles =
+    address.kind === 'service-account' ||
+    (address.kind === 'identity' && address.form === 'google');
+  return (
+    isDialectServed(view, address.dialect) ||
+    isBootAddress(address) ||
+    (isGoogles && isDialectServed(view, 'gce'))
+  );
+}
+
 /** DHCP sends firmware to these paths, even if the ganeti dialect is off. */
 function isBootAddress(address: Address): boolean {
   if (address.kind !== 'entry' || address.dialect !== 'ganeti') return false;
@@ -92,7 +102,21 @@ function liveFolderOf(tree: Tree, path: string): Resource | undefined {
   return found?.kind === 'live' ? found : undefined;
 }
 
-type TreeName = Dialect | 'openstack content';
+type TreeName = Dialect | 'openstack content' | 'service accounts';
+
+function nameOfTree({
+  kind,
+  dialect,
+}: Extract<Address, { readonly kind: 'content' | 'entry' | 'service-account' }>): TreeName {
+  switch (kind) {
+    case 'content':
+      return 'openstack content';
+    case 'service-account':
+      return 'service accounts';
+    case 'entry':
+      return dialect;
+  }
+}
 
 function renderTree(name: TreeName, view: ServedView, state: SiteState): Tree {
   const { password, extraLeaves, guestAttributes = new Map() } = state;
@@ -111,6 +135,8 @@ function renderTree(name: TreeName, view: ServedView, state: SiteState): Tree {
       return buildTree(renderNocloud(view), { endsWithNewline: true });
     case 'gce':
       return renderGce(view, guestAttributes);
+    case 'service accounts':
+      return renderServiceAccounts(view);
     default:
       return assertNever(name);
   }

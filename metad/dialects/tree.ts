@@ -21,8 +21,8 @@ export interface ContentResource {
   readonly whenPartial?: ContentResource;
   /** A value as JSON, for `?alt=json`. */
   readonly whenJson?: ContentResource;
-  /** The whole folder, for `?recursive=true`. */
-  readonly whenRecursive?: ContentResource;
+  /** Returns the whole folder, for `?recursive=true`. */
+  readonly whenRecursive?: (form: 'json' | 'text') => ContentResource;
 }
 
 export interface ListingStyle {

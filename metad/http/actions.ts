@@ -31,35 +31,37 @@ import { acknowledge, isPaid, takeReport } from './take-report.ts';
 /** An event has a few fields, and a result has one number for each dump. */
 const MAX_VALUES_PER_BATCH = MAX_EVENTS_PER_BATCH * 32;
 
-export interface Action {
-  readonly method: 'POST' | 'PUT';
-  perform(exchange: Exchange, events: EventLog, path: string): Promise<void> | void;
-}
+type Perform = (exchange: Exchange, events: EventLog, path: string) => Promise<void> | void;
+/** Changes at one path, by method. */
+export type Actions = Readonly<Partial<Record<'POST' | 'PUT' | 'DELETE', Perform>>>;
 
 /** The namespace and the key of an attribute of Google's are the guest's choice. */
 const ATTRIBUTE = /^instance\/guest-attributes\/([\w-]{1,128})\/(?!\.+$)([\w.-]{1,128})$/;
 const ATTRIBUTE_KEY = 'gce instance/guest-attributes/NAMESPACE/KEY';
 
-const ACTIONS: Readonly<Record<string, Action>> = {
-  'ganeti write': { method: 'POST', perform: write },
-  'ganeti ready': { method: 'POST', perform: ready },
-  'ganeti boot/events': { method: 'POST', perform: bootEvents },
-  'ganeti boot/status': { method: 'POST', perform: bootStatus },
-  'ganeti install/events': { method: 'POST', perform: installEvents },
-  'ganeti lifecycle/events': { method: 'POST', perform: lifecycleEvents },
-  'ganeti lifecycle/output': { method: 'POST', perform: lifecycleOutput },
-  'ec2 api/token': { method: 'PUT', perform: createToken },
-  [ATTRIBUTE_KEY]: { method: 'PUT', perform: putAttribute },
-  'openstack password': { method: 'POST', perform: postPassword },
+const ACTIONS: Readonly<Record<string, Actions>> = {
+  'ganeti write': { POST: write },
+  'ganeti ready': { POST: ready },
+  'ganeti boot/events': { POST: bootEvents },
+  'ganeti boot/status': { POST: bootStatus },
+  'ganeti install/events': { POST: installEvents },
+  'ganeti lifecycle/events': { POST: lifecycleEvents },
+  'ganeti lifecycle/output': { POST: lifecycleOutput },
+  'ec2 api/token': { PUT: createToken },
+  [ATTRIBUTE_KEY]: { PUT: putAttribute, DELETE: deleteAttribute },
+  'openstack password': { POST: postPassword },
 };
 
-export const ACTION_KEYS: readonly string[] = Object.keys(ACTIONS);
+/** Dialect and path of each action, and its methods. */
+export const ACTION_METHODS: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries(ACTIONS).map(([key, actions]) => [key, Object.keys(actions)]),
+);
 
 export function isTokenPath(address: Address): boolean {
   return address.kind === 'entry' && address.dialect === 'ec2' && address.path === 'api/token';
 }
 
-export function findAction(view: ServedView, address: Address): Action | undefined {
+export function findActions(view: ServedView, address: Address): Actions | undefined {
   if (address.kind !== 'entry') return undefined;
   // A guest must get a token where tokens are required, even if the EC2 dialect is off.
   const isNeeded = view.metadataToken === 'required' && isTokenPath(address);
@@ -179,6 +181,17 @@ async function putAttribute(exchange: Exchange, events: EventLog, path: string):
     });
     return sendEmpty(response, 200, ['Content-Length', '0', ...FLAVOR_HEADER]);
   });
+}
+
+function deleteAttribute(
+  { instance, request, response }: Exchange,
+  _: EventLog,
+  path: string,
+): void {
+  if (hasUnreadBody(request)) return sendText(response, 400, 'this request must not have a body');
+  const [, namespace = '', key = ''] = ATTRIBUTE.exec(path) ?? [];
+  if (!instance.deleteGuestAttribute(namespace, key)) return sendText(response, 404, 'not found');
+  return sendEmpty(response, 200, ['Content-Length', '0', ...FLAVOR_HEADER]);
 }
 
 /** Keeps the first password, as Nova does. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AGENT_PROOF_HEADER } from '#shared/contract/install-event.ts';
 import { assertNever, messageOf } from '#shared/errors/app-error.ts';
+import { ownValue } from '#shared/json/own-value.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { resolveAddress } from '../dialects/address.ts';
 import type { Address } from '../dialects/address.ts';
@@ -9,8 +10,8 @@ import { RenderFailure } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
 import { HEADERS_PER_REQUEST_TOKEN } from '../config/limits.ts';
 import { BOOT_TREE_DEPTH } from '../dialects/boot-paths.ts';
-import { findAction, isTokenPath } from './actions.ts';
-import type { Action } from './actions.ts';
+import { findActions, isTokenPath } from './actions.ts';
+import type { Actions } from './actions.ts';
 import type { Audit } from './audit.ts';
 import { boundStreams } from './content-proxy.ts';
 import type { ServeStream } from './content-proxy.ts';
@@ -197,14 +198,15 @@ export class GuestHandler {
     const resource = instance.find(address);
     const isReading = request.method === 'GET' || request.method === 'HEAD';
     if (resource && isReading) return this.#read(exchange, address, resource);
-    const action = findAction(instance.view, address);
-    if (action && request.method === action.method) {
+    const actions = findActions(instance.view, address);
+    const perform = ownValue<Actions[keyof Actions]>(actions ?? {}, request.method ?? '');
+    if (perform) {
       if (isFlavorMissing(request, address)) return sendText(response, 403, NEEDS_FLAVOR);
       const path = address.kind === 'entry' ? address.path : '';
-      return action.perform(exchange, this.#options.events, path);
+      return perform(exchange, this.#options.events, path);
     }
-    if (!resource && !action) return refuseAddress(response, address, 404, 'not found');
-    return refuseMethod(response, resource, action);
+    if (!resource && !actions) return refuseAddress(response, address, 404, 'not found');
+    return refuseMethod(response, resource, actions);
   }
 
   #read(exchange: Exchange, address: Address, resource: Resource): Promise<void> | void {
@@ -314,8 +316,8 @@ function isTokenMissing(
 function refuseMethod(
   response: ServerResponse,
   resource: Resource | undefined,
-  action: Action | undefined,
+  actions: Actions = {},
 ): void {
-  const allowed = [...(resource ? ['GET', 'HEAD'] : []), ...(action ? [action.method] : [])];
+  const allowed = [...(resource ? ['GET', 'HEAD'] : []), ...Object.keys(actions)];
   sendText(response, 405, 'method not allowed', ['Allow', allowed.join(', ')]);
 }

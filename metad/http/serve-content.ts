@@ -12,7 +12,7 @@ export function wholeOrPartial(
   query: URLSearchParams | null,
 ): ContentResource {
   if (found.whenRecursive && query?.get('recursive')?.toLowerCase() === 'true')
-    return found.whenRecursive;
+    return found.whenRecursive(query.get('alt') === 'text' ? 'text' : 'json');
   if (found.whenJson && query?.get('alt') === 'json') return found.whenJson;
   return query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
 }

@@ -23,7 +23,7 @@ export interface GuestPath {
   readonly path: string;
   readonly text: string;
   /** Absent: GET and HEAD. */
-  readonly method?: 'POST' | 'PUT';
+  readonly method?: 'POST' | 'PUT' | 'DELETE';
 }
 
 export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
@@ -170,6 +170,11 @@ export const GUEST_PATHS: Readonly<Record<Dialect, readonly GuestPath[]>> = {
       path: 'instance/guest-attributes/NAMESPACE/KEY',
       method: 'PUT',
       text: `Stores a value of at most ${MAX_GUEST_ATTRIBUTE_BYTES} bytes, at most ${MAX_GUEST_ATTRIBUTES} in all. \`hostkeys/TYPE\` publishes a key of sshd.`,
+    },
+    {
+      path: 'instance/guest-attributes/NAMESPACE/KEY',
+      method: 'DELETE',
+      text: 'Removes a value that the guest wrote.',
     },
     { path: 'instance/...', text: 'Facts about the instance in the layout of Google.' },
     { path: 'project/...', text: 'The cluster in the place of a project.' },

@@ -48,6 +48,16 @@ test('a guest writes attributes within limits, and only with Google’s header',
   const whole = JSON.parse(await get(`${FOLDER}/?recursive=true`)) as Record<string, object>;
   assert.equal(Object.keys(whole['n'] ?? {}).length, MAX_GUEST_ATTRIBUTES - 1);
 
+  const remove = async (path: string): Promise<number> => {
+    const options = { method: 'DELETE', headers: GOOGLE };
+    return (await askFromGuest(guest.namespace, `${FOLDER}/${path}`, options)).status;
+  };
+  assert.equal(await remove('a/b'), 200);
+  assert.equal(await remove('a/b'), 404);
+  assert.equal(await remove('n'), 405, 'a whole namespace stays');
+  assert.equal((await get(`${FOLDER}/`)).trim(), 'n/');
+  assert.equal(await put('n/one-more', 'x'), 200, 'there is room for another value');
+
   const instanceId = '11111111-2222-4333-8444-555555555555';
   assert.equal((await lab.put({ ...view, revision: 2, instanceId })).status, 204);
   assert.equal(await get(`${FOLDER}/?recursive=true`), '{}', 'another installation begins without');

@@ -39,7 +39,7 @@ const DIALECTS: Readonly<Record<Dialect, { readonly base: string; readonly text:
   nocloud: { base: '/nocloud', text: 'The seed of NoCloud of cloud-init. It has no versions.' },
   gce: {
     base: '/computeMetadata/v1',
-    text: 'Google Compute Engine, with the header `Metadata-Flavor: Google`. `?recursive=true` returns a folder as JSON, `?alt=json` a value. The channel has a DNS server for `metadata.google.internal`.',
+    text: 'Google Compute Engine, with the header `Metadata-Flavor: Google`. `?recursive=true` returns a folder as JSON, or with `&alt=text` as lines of path and value; `?alt=json` returns a value. The channel has a DNS server for `metadata.google.internal`.',
   },
 };
 

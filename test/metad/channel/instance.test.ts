@@ -133,3 +133,17 @@ test('a changed attribute of a guest costs as much as many requests, an equal on
   instance.setGuestAttribute('space', 'key', 'b');
   assert.ok(instance.takeRequest(0) > 0, 'two changes took the whole burst');
 });
+
+test('the removal of an attribute costs as much as a change', () => {
+  const limits = { ...exampleView().limits, requestsPerSecond: 1 };
+  const burst = 2 * REQUEST_TOKENS_PER_ATTRIBUTE;
+  const instance = new Instance(parseView(exampleView({ limits: { ...limits, burst } })), {
+    now: () => 0,
+    monotonicMs: () => 0,
+  });
+  instance.setGuestAttribute('space', 'key', 'a');
+  assert.equal(instance.deleteGuestAttribute('space', 'other'), false);
+  assert.equal(instance.takeRequest(0), 0);
+  assert.equal(instance.deleteGuestAttribute('space', 'key'), true);
+  assert.ok(instance.takeRequest(0) > 0, 'both changes took the whole burst');
+});

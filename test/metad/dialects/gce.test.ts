@@ -40,7 +40,7 @@ function textOf(site: Site, path: string): string | undefined {
 }
 
 function wholeOf(site: Site, path: string): unknown {
-  const whole = find(site, path)?.whenRecursive;
+  const whole = find(site, path)?.whenRecursive?.('json');
   return whole && JSON.parse(whole.body.toString());
 }
 
@@ -102,6 +102,45 @@ test('a folder as JSON has the names of Google, and the numbers of instances are
   assert.ok(Number.isSafeInteger(whole.project.numericProjectId));
 });
 
+test('a folder as text has a line of path and value for each file, without tokens', () => {
+  const guestAttributes = new Map([['a', new Map([['b', 'two words']])]]);
+  const identity = { google: { account: 'web@example.iam.gserviceaccount.com' } };
+  const site = siteOf({ identity }, { guestAttributes });
+  const linesOf = (path: string): string[] =>
+    find(site, path)?.whenRecursive?.('text').body.toString().split('\n') ?? [];
+  assert.deepEqual(linesOf('instance/guest-attributes'), ['a/b two words', '']);
+  assert.deepEqual(linesOf('instance/service-accounts/default'), [
+    'aliases default',
+    'email web@example.iam.gserviceaccount.com',
+    'scopes https://www.googleapis.com/auth/cloud-platform',
+    '',
+  ]);
+  const all = linesOf('');
+  assert.ok(all.includes('instance/network-interfaces/0/ip 192.0.2.10'), all.join('\n'));
+  assert.ok(all.includes('instance/tags ["web","env:prod"]'));
+  assert.ok(all.includes('universe/universe-domain googleapis.com'));
+});
+
+test('a guest may name a namespace like a list of Google', () => {
+  const guestAttributes = new Map([['tags', new Map([['color', 'blue']])]]);
+  const site = siteOf({}, { guestAttributes });
+  assert.equal(textOf(site, 'instance/guest-attributes/tags/color'), 'blue');
+  assert.equal(textOf(site, 'instance/guest-attributes/tags'), 'color\n');
+});
+
+test('service accounts and their tokens need no other dialect than Google’s', () => {
+  const identity = { google: { account: null } };
+  const folder = `${ROOT}/instance/service-accounts/default`;
+  const found = (dialects: InstanceView['dialects']) =>
+    ['email', 'token', 'identity'].map((name) => {
+      const address = resolveAddress(`${folder}/${name}`);
+      return address && siteOf({ dialects, identity }).find(address)?.kind;
+    });
+  assert.deepEqual(found(['gce']), ['content', 'live', 'live']);
+  assert.deepEqual(found(['ganeti']), ['content', 'live', 'live']);
+  assert.deepEqual(found(['ec2']), [undefined, undefined, undefined]);
+});
+
 test('another installation has another instance id', () => {
   const instanceId = '11111111-2222-4333-8444-555555555555';
   assert.notEqual(textOf(siteOf(), 'instance/id'), textOf(siteOf({ instanceId }), 'instance/id'));
@@ -126,7 +165,7 @@ test('attributes with the names of inherited members, and with slashes, are data
   const metadata = { constructor: 'b', '../x': 'c', 'a/b': 'd' };
   const site = siteOf({ metadata });
   assert.equal(textOf(site, 'instance/attributes/constructor'), 'b');
-  const whole = find(site, 'instance/attributes')?.whenRecursive?.body.toString() ?? '';
+  const whole = find(site, 'instance/attributes')?.whenRecursive?.('json').body.toString() ?? '';
   for (const name of Object.keys(metadata)) assert.ok(whole.includes(JSON.stringify(name)), name);
   assert.equal(textOf(site, 'instance/attributes/a/b'), undefined);
   assert.equal(textOf(site, 'instance/x'), undefined);

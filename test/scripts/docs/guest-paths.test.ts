@@ -10,7 +10,7 @@ import { renderNocloud } from '../../../metad/dialects/nocloud.ts';
 import { renderOpenstack } from '../../../metad/dialects/openstack.ts';
 import { Site } from '../../../metad/dialects/site.ts';
 import type { Tree } from '../../../metad/dialects/tree.ts';
-import { ACTION_KEYS } from '../../../metad/http/actions.ts';
+import { ACTION_METHODS } from '../../../metad/http/actions.ts';
 import { createGuestAgent } from '../../../metad/view/guest-agent.ts';
 import { parseView, type ServedView } from '../../../metad/view/served-view.ts';
 import { findGuestPath, GUEST_PATHS, type GuestPath } from '../../../scripts/docs/guest-paths.ts';
@@ -61,10 +61,11 @@ test('every path that a guest can read has an entry in the reference', () => {
 });
 
 test('every path that a guest can send to has an entry in the reference', () => {
-  const missing = ACTION_KEYS.filter((key) => {
+  const missing = [...ACTION_METHODS].flatMap(([key, methods]) => {
     const [name, path = ''] = key.split(' ');
-    const methods: readonly GuestPath['method'][] = ['POST', 'PUT'];
-    return !methods.some((method) => findGuestPath(dialect.parse(name), path, method));
+    return methods
+      .filter((method) => !findGuestPath(dialect.parse(name), path, method as GuestPath['method']))
+      .map((method) => `${method} ${key}`);
   });
   assert.deepEqual(missing, []);
 });
