@@ -15,7 +15,8 @@ const HOP_BY_HOP = [
 
 /**
  * Headers of the guest that do not reach the server: other credentials, claims about the way of the
- * request, headers that replace the method or path that was judged, and tokens for this service.
+ * request, headers that replace the method or path that was judged, ranges, and tokens for this
+ * service.
  */
 const GUEST_ONLY = new Set([
   ...HOP_BY_HOP,
@@ -23,6 +24,8 @@ const GUEST_ONLY = new Set([
   ...['via', 'x-real-ip', 'x-client-ip', 'x-cluster-client-ip', 'true-client-ip', 'client-ip'],
   ...['cf-connecting-ip', 'x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url', 'x-original-method', 'x-original-host', 'x-host'],
+  // The credential cannot be found in an answer that begins or ends within it.
+  ...['range', 'if-range'],
   ...['x-aws-ec2-metadata-token', 'x-aws-ec2-metadata-token-ttl-seconds', 'metadata-flavor'],
 ]);
 const GUEST_ONLY_PREFIX = /^(?:x-forwarded-|x-gnt-|proxy-)/;
