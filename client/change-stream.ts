@@ -23,7 +23,13 @@ export interface ChangeStreamOptions {
   readonly onEvent: (event: ChangeEvent) => void;
   /** Called when the stream connects, and with the failure when it breaks. */
   readonly onState?: (state: 'open' | ApiFailure) => void;
+  /** Where an earlier stream ended; kept current. Absent: begins with the next event. */
+  readonly position?: StreamPosition;
   readonly signal: AbortSignal;
+}
+
+export interface StreamPosition {
+  lastEventId: string;
 }
 
 const FIRST_DELAY_MS = 500;
@@ -37,8 +43,7 @@ const MAX_SILENCE_MS = 40_000;
  * @throws ApiFailure with status 401 or 403
  */
 export async function followChanges(options: ChangeStreamOptions): Promise<void> {
-  const { signal, onState } = options;
-  const position = { lastEventId: '' };
+  const { signal, onState, position = { lastEventId: '' } } = options;
   let delayMs = FIRST_DELAY_MS;
   while (!signal.aborted) {
     try {
@@ -64,7 +69,7 @@ function toFailure(error: unknown): ApiFailure {
 /** Reads events until the connection ends. @throws also after a regular end */
 async function readOnce(
   { open, onEvent, onState, signal }: ChangeStreamOptions,
-  position: { lastEventId: string },
+  position: StreamPosition,
   onAlive: () => void,
 ): Promise<never> {
   const silence = new AbortController();

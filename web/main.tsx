@@ -1,6 +1,7 @@
 import { render } from 'preact';
 import { followCluster } from './live/cluster.ts';
 import { keepSession, loadSession } from './live/session.ts';
+import { watchVisibility } from './live/shown.ts';
 import { reportEnds } from './live/submit.ts';
 import { App } from './shell/app.tsx';
 import { applyTheme } from './shell/theme.ts';
@@ -8,6 +9,7 @@ import { applyTheme } from './shell/theme.ts';
 const RETRY_MS = 2000;
 
 applyTheme();
+watchVisibility();
 followCluster();
 keepSession();
 reportEnds();

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { fc } from '../lab/fast-check.ts';
 import { ApiFailure } from '../../client/api-client.ts';
-import { type ChangeEvent, EventParser, followChanges } from '../../client/change-stream.ts';
+import {
+  type ChangeEvent,
+  EventParser,
+  followChanges,
+  type StreamPosition,
+} from '../../client/change-stream.ts';
 
 const HELLO = 'id: e-1\nevent: hello\ndata: {"node":"n1","version":"1","isResumed":false}\n\n';
 const JOBS = 'id: e-2\nevent: jobs\ndata: {"changed":[],"removed":[7]}\n\n';
@@ -12,7 +17,11 @@ function answerOf(...pieces: readonly string[]): Response {
 }
 
 /** Follows answers, one per connection, until the last one has ended. */
-async function follow(t: TestContext, answers: readonly (() => Response)[]) {
+async function follow(
+  t: TestContext,
+  answers: readonly (() => Response)[],
+  position: StreamPosition = { lastEventId: '' },
+) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const stop = new AbortController();
   const events: ChangeEvent['event'][] = [];
@@ -33,6 +42,7 @@ async function follow(t: TestContext, answers: readonly (() => Response)[]) {
       if (left.length === 0) stop.abort();
       else setImmediate(() => t.mock.timers.runAll());
     },
+    position,
     signal: stop.signal,
   });
   return { events, states, asked };
@@ -45,6 +55,12 @@ test('a new connection asks for the events after the last one', async (t) => {
   ]);
   assert.deepEqual(events, ['hello', 'jobs']);
   assert.deepEqual(asked, [undefined, 'e-2']);
+});
+
+test('a caller that keeps the position goes on after the last event', async (t) => {
+  const position = { lastEventId: 'e-0' };
+  const { asked } = await follow(t, [() => answerOf(HELLO, JOBS)], position);
+  assert.deepEqual([asked, position], [['e-0'], { lastEventId: 'e-2' }]);
 });
 
 test('a stream that the node ends is reported as broken', async (t) => {

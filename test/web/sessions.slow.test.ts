@@ -18,6 +18,8 @@ import { noBrowser, openInBrowser } from './support/browser.ts';
 const COUNT = 20_000;
 const AT_ONCE = 500;
 const PASSWORD = 'secret';
+/** HTTP/1.1 connections of a browser to one host. */
+const CONNECTIONS = 6;
 let lab: Lab;
 let options: readonly string[];
 let origin: string;
@@ -113,3 +115,49 @@ test(
     assert.equal(await field.getAttribute('data-kept'), 'yes');
   },
 );
+
+test(
+  'seven tabs of one browser work: a tab out of view ends its stream, and catches up in view',
+  { skip: noBrowser },
+  async (t) => {
+    const page = await openInBrowser(t, `${origin}/jobs`);
+    await logIn(page);
+    await page.getByText('Live').waitFor();
+    const lists: string[] = [];
+    page.on('request', (request) => {
+      if (/instance-summaries/.test(request.url())) lists.push(request.url());
+    });
+    const hidden = [hide(page)];
+    const openTab = async (): Promise<Page> => {
+      const tab = await page.context().newPage();
+      await tab.goto(`${origin}/networks`);
+      await tab.getByText('Live').waitFor();
+      return tab;
+    };
+    for (let count = 2; count <= CONNECTIONS; count += 1) hidden.push(hide(await openTab()));
+    await Promise.all(hidden);
+    await openTab();
+    const { status, stderr } = await lab.run('gnt-cluster', [
+      ...['modify', '--default-memory', '1G'],
+    ]);
+    assert.equal(status, 0, stderr);
+    await turn(page, 'visible');
+    await page.getByRole('row', { name: /CLUSTER/ }).waitFor();
+    assert.deepEqual(lists, []);
+  },
+);
+
+/** Hides a tab until its stream of events has ended. */
+async function hide(page: Page): Promise<void> {
+  const ended = page.waitForEvent('requestfailed', (request) => /events/.test(request.url()));
+  await turn(page, 'hidden');
+  await ended;
+}
+
+/** Headless tabs are always in view, so the test says that this one is not. */
+async function turn(page: Page, state: 'hidden' | 'visible'): Promise<void> {
+  await page.evaluate((next) => {
+    Object.defineProperty(document, 'hidden', { value: next === 'hidden', configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, state);
+}

@@ -1,9 +1,14 @@
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import type { ApiFailure, Schemas } from '../../client/api-client.ts';
-import { type ChangeEvent, followChanges } from '../../client/change-stream.ts';
+import {
+  type ChangeEvent,
+  followChanges,
+  type StreamPosition,
+} from '../../client/change-stream.ts';
 import { readLines } from '../../client/lines.ts';
 import { KeyedList } from './keyed-list.ts';
 import { backgroundApi, openStream, session } from './session.ts';
+import { isShown } from './shown.ts';
 
 const RETRY_MS = 3000;
 
@@ -20,21 +25,22 @@ export const objectsVersion = signal(0);
 /** The state of the stream of changes. */
 export const connection = signal<'connecting' | 'open' | ApiFailure>('connecting');
 
-/** Follows the cluster whenever a user is logged in. */
+/** Follows the cluster while a user is logged in and the page is in view. */
 export function followCluster(): void {
-  let current: AbortController | undefined;
-  let former: string | undefined;
+  const login = computed(() => session.value?.csrf);
   let reader: string | undefined;
+  let position = { lastEventId: '' };
   effect(() => {
-    const { user, csrf } = session.value ?? {};
-    if (csrf === former) return;
-    former = csrf;
-    current?.abort();
-    if (user === undefined) return;
-    if (user !== reader) clearLists();
+    if (login.value === undefined || !isShown.value) return;
+    const user = session.peek()?.user;
+    if (user !== reader) {
+      clearLists();
+      position = { lastEventId: '' };
+    }
     reader = user;
-    current = new AbortController();
-    void follow(current.signal);
+    const stop = new AbortController();
+    void follow(position, stop.signal);
+    return () => stop.abort();
   });
 }
 
@@ -45,23 +51,31 @@ function clearLists(): void {
   nodes.value = [];
 }
 
-async function follow(stop: AbortSignal): Promise<void> {
+async function follow(position: StreamPosition, stop: AbortSignal): Promise<void> {
   let reading: AbortController | undefined;
-  const readLists = (): void => {
+  let isComplete = position.lastEventId !== '';
+  const readLists = async (): Promise<void> => {
+    isComplete = false;
     reading?.abort();
     reading = new AbortController();
     const signal = AbortSignal.any([stop, reading.signal]);
-    for (const read of [readInstances, readJobs]) void repeat(read, signal);
+    await Promise.all([readInstances, readJobs].map((read) => repeat(read, signal)));
+    if (!signal.aborted) isComplete = true;
   };
+  stop.addEventListener('abort', () => {
+    // The next stream reads the lists again.
+    if (!isComplete) position.lastEventId = '';
+  });
   await followChanges({
     open: (headers, signal) => openStream('/v1/events', signal, headers),
     onEvent: (change) => {
-      if (isLoss(change)) readLists();
+      if (isLoss(change)) void readLists();
       applyChange(change);
     },
     onState: (state) => {
       connection.value = state;
     },
+    position,
     signal: stop,
   }).catch(() => undefined);
 }

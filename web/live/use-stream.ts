@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { ApiFailure } from '../../client/api-client.ts';
 import { readLines } from '../../client/lines.ts';
 import { openStream, session } from './session.ts';
+import { isShown } from './shown.ts';
 
 const RETRY_MS = 3000;
 
@@ -47,10 +48,13 @@ function useStream<State>(
   const value = useSignal(first);
   const error = useSignal<ApiFailure | undefined>(undefined);
   const login = session.value?.csrf;
+  const isFollowed = login !== undefined && isShown.value;
   useEffect(() => {
     // After an expiry, the last state stays in view until the next login.
-    if (login === undefined) return;
-    value.value = first;
+    if (login !== undefined) value.value = first;
+  }, [path, login]);
+  useEffect(() => {
+    if (!isFollowed) return;
     error.value = undefined;
     if (path === null) return;
     const stop = new AbortController();
@@ -65,7 +69,7 @@ function useStream<State>(
       if (failure instanceof ApiFailure && !stop.signal.aborted) error.value = failure;
     });
     return () => stop.abort();
-  }, [path, login]);
+  }, [path, login, isFollowed]);
   return { value, error };
 }
 
