@@ -184,13 +184,15 @@ export function yesNo(flags: string, description: string, spec: OptionSpec = {})
 export function wholeNumber(
   flags: string,
   description: string,
-  spec: OptionSpec & { readonly minimum?: number } = {},
+  spec: OptionSpec & { readonly minimum?: number; readonly maximum?: number } = {},
 ): OptionMaker {
-  const minimum = spec.minimum ?? 0;
+  const { minimum = 0, maximum = Infinity } = spec;
+  const range = maximum === Infinity ? `of ${minimum} or more` : `from ${minimum} to ${maximum}`;
   return laterOption(flags, () =>
     makeOption(flags, description, spec).argParser((value) => {
-      if (/^\d{1,15}$/.test(value) && Number(value) >= minimum) return Number(value);
-      throw new InvalidArgumentError(`Write a whole number of ${minimum} or more`);
+      const isNumber = /^\d{1,15}$/.test(value);
+      if (isNumber && Number(value) >= minimum && Number(value) <= maximum) return Number(value);
+      throw new InvalidArgumentError(`Write a whole number ${range}`);
     }),
   );
 }

@@ -5,6 +5,12 @@ import { volumePlace, zfsDataset } from './disk-template.ts';
 import { guestNetwork } from './guest-reach.ts';
 import { hookBook } from './hook-book.ts';
 import { identitySettings } from './identity.ts';
+import {
+  MAX_JOIN_TOKEN_S,
+  MAX_KEY_OVERLAP_S,
+  MAX_PORT,
+  MIN_JOIN_TOKEN_S,
+} from './number-limits.ts';
 import { relayName, relaySettings } from './relay.ts';
 import { imageKey } from './image-keys.ts';
 import { NO_FLAGS, nodeFlags } from './node-flags.ts';
@@ -218,8 +224,6 @@ export const identityPublished = z.object({
   documents: z.record(z.string(), z.string()),
 });
 
-/** Two weeks: longer than any verifier keeps a key set. */
-const MAX_KEY_OVERLAP_S = 14 * 86_400;
 export const renewIdentityKeys = z.strictObject({
   /** Seconds in which verifiers learn the new keys before these sign; 0: replace at once. */
   overlapS: z.number().int().min(0).max(MAX_KEY_OVERLAP_S),
@@ -230,8 +234,7 @@ export const identityKeysRenewed = z.object({
 });
 
 export const makeJoinToken = z.strictObject({
-  /** Seconds: long enough to copy the token to the new node. */
-  lifetimeS: z.number().int().min(10).max(86_400),
+  lifetimeS: z.number().int().min(MIN_JOIN_TOKEN_S).max(MAX_JOIN_TOKEN_S),
 });
 export const joinTokenMade = z.object({
   /** A secret that is worth as much as the cluster key until it expires. */
@@ -353,7 +356,7 @@ export type NodeOs = z.infer<typeof nodeOs>;
 
 export const openWeb = z.strictObject({
   /** TCP port of 127.0.0.1; 0: any free port. */
-  port: z.number().int().min(0).max(65_535).default(0),
+  port: z.number().int().min(0).max(MAX_PORT).default(0),
 });
 
 /** POST /v1/web: an address that opens the page once. The next line replaces it after its use. */

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
+import { createRootPaths } from '#shared/paths/root-paths.ts';
+import { runInProcess } from './support/run-in-process.ts';
 import { createApiLab } from '../noded/support/api-lab.ts';
 import { askWeb } from '../noded/api/web/web-lab.ts';
 
@@ -30,4 +35,34 @@ test('gnt-cluster web prints an address, the next one after its use, and ends by
   const [status] = (await once(command, 'exit')) as [number];
   assert.equal(status, 0, notes);
   await assert.rejects(askWeb(second), { code: 'ECONNREFUSED' });
+});
+
+test('the note of a page on port 80 names this port, which the address omits', async (t) => {
+  const root = await mkdtemp(join(tmpdir(), 'gnt-web-'));
+  t.after(() => rm(root, { recursive: true }));
+  const { nodedSocket } = createRootPaths(root);
+  await mkdir(dirname(nodedSocket), { recursive: true });
+  const daemon = createServer((_request, response) =>
+    response.write(`${JSON.stringify({ url: 'http://gnt-1.localhost/?token=1' })}\n`),
+  ).listen(nodedSocket);
+  t.after(() => {
+    daemon.close();
+    daemon.closeAllConnections();
+  });
+  const { stderr } = await runInProcess('gnt-cluster', ['web', '--port', '80'], {
+    root,
+    onOutput: (output, interrupt) => {
+      if (output.includes('token=')) interrupt();
+    },
+  });
+  assert.match(stderr, /ssh -L 80:127\.0\.0\.1:80 /);
+});
+
+test('a port that does not exist is refused with the name of the option', async (t) => {
+  const { root } = await createApiLab(t);
+  const { status, stderr } = await runInProcess('gnt-cluster', ['web', '--port', '65536'], {
+    root,
+  });
+  assert.equal(status, 2);
+  assert.match(stderr, /--port <port>.* Write a whole number from 0 to 65535/);
 });

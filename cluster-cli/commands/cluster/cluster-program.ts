@@ -12,6 +12,12 @@ import {
 } from '../../completion/command.ts';
 import type { IdentitySettings } from '#shared/contract/identity.ts';
 import { awsKeys, googleKeys } from '#shared/contract/cloud-keys.ts';
+import {
+  MAX_JOIN_TOKEN_S,
+  MAX_KEY_OVERLAP_S,
+  MAX_PORT,
+  MIN_JOIN_TOKEN_S,
+} from '#shared/contract/number-limits.ts';
 import { nicKeys } from '#shared/contract/parameter-keys.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
@@ -294,10 +300,15 @@ export function createClusterProgram(context: Context): Command {
     description:
       'The token works once. It contains the address and password of the store, and a secret that opens a temporary copy of the cluster key: protect it like the key.',
     options: [
-      wholeNumber('--lifetime <seconds>', 'Lifetime of the token, at most 86400 (default 600)', {
-        group: 'Token:',
-        minimum: 10,
-      }),
+      wholeNumber(
+        '--lifetime <seconds>',
+        `Lifetime of the token, at most ${MAX_JOIN_TOKEN_S} (default 600)`,
+        {
+          group: 'Token:',
+          minimum: MIN_JOIN_TOKEN_S,
+          maximum: MAX_JOIN_TOKEN_S,
+        },
+      ),
       jsonOption(),
     ],
     examples: ['gnt-cluster join-token | ssh node3.example.com gnt-cluster join'],
@@ -340,7 +351,7 @@ export function createClusterProgram(context: Context): Command {
       wholeNumber(
         '--overlap <seconds>',
         'Seconds between publication and use of new identity keys; 0: replace at once (default 3600)',
-        { group: 'Renewal:' },
+        { group: 'Renewal:', maximum: MAX_KEY_OVERLAP_S },
       ),
       jsonOption(),
     ],
@@ -388,7 +399,10 @@ export function createClusterProgram(context: Context): Command {
       'From another computer, forward the port with ssh -L PORT:127.0.0.1:PORT.',
     ],
     options: [
-      wholeNumber('--port <port>', 'TCP port (default: any free port)', { group: 'Page:' }),
+      wholeNumber('--port <port>', 'TCP port (default: any free port)', {
+        group: 'Page:',
+        maximum: MAX_PORT,
+      }),
     ],
     examples: ['gnt-cluster web', 'gnt-cluster web --port 8080'],
   }).action(async (options: WebOptions) => {

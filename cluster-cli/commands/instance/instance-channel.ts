@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MAX_MESSAGE_BYTES } from '#shared/contract/channel-message.ts';
+import { MAX_PORT } from '#shared/contract/number-limits.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { CommandFailure } from '../../failures/failure.ts';
@@ -9,7 +10,6 @@ import { sanitizeText } from '../../render/sanitize.ts';
 
 const ESCAPE_BYTE = 0x1d; // Ctrl-]
 const MIN_PORT = 1;
-const MAX_PORT = 65_535;
 
 /** Connects the terminal to the serial console until Ctrl-]. */
 export async function runConsole(context: Context, name: string): Promise<void> {

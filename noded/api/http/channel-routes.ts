@@ -3,13 +3,12 @@ import type { Duplex } from 'node:stream';
 import type { channelEndpoints, channelStreamEndpoints } from '#shared/contract/endpoints.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { OFFSET_HEADER } from '#shared/contract/metad-control.ts';
+import { MAX_PORT } from '#shared/contract/number-limits.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { KeptMachine, MachineKeeper } from '../../instances/machines/machine-keeper.ts';
 import type { MetadCalls } from '../../net/metad-link/metad-client.ts';
 import type { InstanceRepository } from '../../records/instance-repository.ts';
 import { type Handlers, Reply } from './handlers.ts';
-
-const MAX_PORT = 65_535;
 
 export interface ChannelRoutesDependencies {
   readonly instances: Pick<InstanceRepository, 'findByName' | 'expandName'>;

@@ -247,7 +247,7 @@ test('a changed users file counts at once, and a plain password never', async ()
   assert.equal((await ask('/2/instances', { user: 'plain' })).status, 401);
 });
 
-test('who guesses is made to wait, and nobody else', async () => {
+test('guesses of passwords make their address wait, and no other address', async () => {
   const guess = { user: 'writer', password: 'guess', from: '127.0.0.9' };
   for (let count = 0; count < 10; count++) {
     assert.equal((await ask('/2/instances', guess)).status, 401);

@@ -66,7 +66,7 @@ test('ten wrong passwords of an address are looked at in a minute, those of othe
   assert.equal(limit.waitS('192.0.2.1'), 0);
 });
 
-test('who guesses from one IPv6 network is one who guesses, whatever address it takes', () => {
+test('guesses from one IPv6 network count together, from any of its addresses', () => {
   const limit = new LoginLimit(new ManualClock());
   for (let count = 1; count <= 10; count++) limit.failed(`2001:db8:1:2::${count.toString(16)}`);
   assert.ok(limit.waitS('2001:db8:1:2:ffff::9') > 0);
