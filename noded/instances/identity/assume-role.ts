@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { formatAws, formatAwsTime } from '#shared/contract/cloud-credentials.ts';
 import { reveal, Secret } from '#shared/secret/secret.ts';
 import { askSts } from './ask-sts.ts';
-import { type Expiring, ExchangeFailure } from './credential-cache.ts';
+import { type Expiring, ExchangeFailure, MIN_REST_MS } from './credential-cache.ts';
 import { readXml, textAt } from './read-xml.ts';
 
 /** Seconds. AWS's default, which every role allows. */
@@ -88,13 +88,13 @@ export function readCredentials(answer: string, nowMs: number): AwsCredentials {
 /** Longest session of AWS, with an hour for differences between clocks. */
 const MAX_LIFE_MS = 13 * 3_600_000;
 
-/** @throws ExchangeFailure */
+/** @throws ExchangeFailure for credentials that the cache would not serve */
 export function requireLife(expiresAtMs: number, nowMs: number): number {
   const lifeMs = expiresAtMs - nowMs;
-  if (lifeMs > 0 && lifeMs <= MAX_LIFE_MS) return expiresAtMs;
+  if (lifeMs >= MIN_REST_MS && lifeMs <= MAX_LIFE_MS) return expiresAtMs;
   const shown = `${Math.round(lifeMs / 1000)} s`;
   throw new ExchangeFailure(
-    `the credentials expire ${shown} after the node's time, which is not possible; compare the clocks`,
+    `the credentials expire ${shown} after the node's time, not within 1 minute to 13 hours; compare the clocks`,
   );
 }
 

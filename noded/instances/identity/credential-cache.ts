@@ -11,7 +11,7 @@ const MAX_ENTRIES = 8192;
  */
 const RENEWAL_MS = 20 * 60_000;
 /** Credentials with less time are not served: a request that uses them may take a while. */
-const MIN_REST_MS = 60_000;
+export const MIN_REST_MS = 60_000;
 /** Wait for new credentials while the old ones are valid. botocore waits one second. */
 const RENEWAL_PATIENCE_MS = 700;
 /** A failure is repeated for this time without a new exchange. */

@@ -36,7 +36,7 @@ export class Scrubber {
   #release(bytes: Buffer, end: number): Buffer {
     const ranges = this.#find(bytes);
     this.#held = Buffer.from(bytes.subarray(end));
-    // A needle within the held bytes will be found again. A needle that begins before them will not.
+    // A needle within the held bytes is found again. A needle that begins before them is not.
     const begun = ranges.filter(([start]) => start < end).map(([, stop]) => stop - end);
     this.#heldMasked = Math.max(0, this.#heldMasked - end, ...begun);
     return mask(bytes.subarray(0, end), ranges);
