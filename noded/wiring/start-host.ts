@@ -29,6 +29,9 @@ import { createFetchSmall } from '../content/catalogue/fetch-small.ts';
 import { listPathsInUse } from '../content/catalogue/paths-in-use.ts';
 import { createImageCatalogue, type ImageCatalogue } from '../content/catalogue/image-catalogue.ts';
 import { ImageCache } from '../content/images/image-cache.ts';
+import { ImageLender } from '../content/images/lend-image.ts';
+import type { Neighbours } from '../content/images/neighbours.ts';
+import { createNeighbourImages } from '../cluster/images/neighbour-images.ts';
 import { createChannelNetwork, type ChannelNetwork } from '../net/channel/channel-network.ts';
 import { createUserNicFirewall } from '../net/channel/user-nic-firewall.ts';
 import { createNicTaps, type NicTaps } from '../net/tenant/nic-taps.ts';
@@ -52,6 +55,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly images: ImageCache;
+  readonly imageLender: ImageLender;
   readonly catalogue: ImageCatalogue;
   readonly exports: ExportStore;
   readonly bootArchives: BootArchives;
@@ -62,7 +66,7 @@ export interface HostParts {
   readonly config: NodedConfig;
   readonly records: Pick<
     NodeRecords,
-    'store' | 'clusters' | 'instances' | 'index' | 'jobs' | 'owns' | 'common'
+    'store' | 'clusters' | 'instances' | 'index' | 'jobs' | 'nodes' | 'owns' | 'common' | 'peers'
   >;
   /** Starts helper programs that write files of the node. */
   readonly launch: LaunchProgram;
@@ -103,6 +107,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     netrcFile: paths.netrcFile,
     logger,
     clock,
+    neighbours: neighboursOf(parts),
   });
   undo.defer(() => images.close());
   const catalogue = createImageCatalogue({
@@ -189,10 +194,18 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     snapshots: disks.snapshots,
     moving,
     images,
+    imageLender: new ImageLender(images),
     catalogue,
     exports,
     bootArchives,
     applianceFiles,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Returns undefined on a single-node cluster. */
+function neighboursOf({ config, records, logger }: HostParts): Neighbours | undefined {
+  const { nodes, peers } = records;
+  if (peers === null) return undefined;
+  return createNeighbourImages({ nodeName: config.nodeName, nodes, peers, logger });
 }

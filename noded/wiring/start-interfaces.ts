@@ -280,6 +280,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       osRegistry,
     },
     ...{ hookChecker, runner, guestReports, lifecycles, catalogue },
+    imageLender: host.imageLender,
     archives: host.bootArchives,
     planBoot: (instance: InstanceRecord, name: string | null) =>
       previewBootPlan(instance, name, { clusters, archives: host.bootArchives }),

@@ -311,6 +311,14 @@ export const imageEndpoints = {
     answers: { 204: null },
     access: 'cluster',
   },
+  'GET /v1/image-contents/{checksum}': {
+    summary: 'Between nodes: returns a file of the image cache, by sha256:HEX or sha512:HEX',
+    query: z.object({
+      offset: wholeNumber('return bytes from this offset on', Number.MAX_SAFE_INTEGER),
+    }),
+    answers: { 200: BYTES },
+    forPeers: true,
+  },
 } as const satisfies Endpoints;
 
 export const osEndpoints = {

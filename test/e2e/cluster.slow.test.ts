@@ -16,6 +16,7 @@ import { askSocket } from '../lab/ask-socket.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { killNode } from '../lab/kill-node.ts';
+import { startImageServer } from '../noded/content/images/image-server.ts';
 import { askRapi } from '../noded/api/rapi/ask-rapi.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import {
@@ -162,6 +163,33 @@ test('an installation for another node runs there, and Redis sees neither secret
     monitor.disconnect();
     client.disconnect();
   }
+});
+
+test('an image with a checksum comes from the other node, also when its server is gone', async () => {
+  const content = randomBytes(3_000_000);
+  await using server = await startImageServer({ content });
+  const checksum = `sha256:${createHash('sha256').update(content).digest('hex')}`;
+  const install = (node: string, name: string): string[] => [
+    ...addWords('none', name, '-n', node, '--image-format', 'raw').filter(
+      (word) => word !== '-o' && word !== 'none',
+    ),
+    ...['--os-image', server.url, '--os-image-checksum', checksum],
+  ];
+  await succeed(one, 'gnt-instance', ...install(TWO, 'image1.example.com'));
+  assert.equal(server.requests.length, 1);
+  server.options.intercept = (request) => {
+    request.destroy();
+    return true;
+  };
+  const added = await one.run('gnt-instance', install(ONE, 'image2.example.com'));
+  assert.equal(added.status, 0, added.stderr);
+  assert.equal(server.requests.length, 1);
+  assert.ok(added.stderr.includes(`node '${TWO}' has the image and sends it`), added.stderr);
+  const { uuid } = await infoOf(one, 'image2.example.com');
+  const disk = await readFile(join(one.paths.disksDir, uuid, 'disk0.raw'));
+  assert.ok(disk.subarray(0, content.length).equals(content));
+  for (const name of ['image1', 'image2'])
+    await succeed(one, 'gnt-instance', 'remove', '-f', `${name}.example.com`);
 });
 
 test('an instance is seen and changed from either node, and its jobs are followed', async () => {

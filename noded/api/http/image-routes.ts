@@ -1,14 +1,17 @@
 import type { imageEndpoints } from '#shared/contract/endpoints.ts';
 import type { ImageCatalogue } from '../../content/catalogue/image-catalogue.ts';
-import type { Handlers } from './handlers.ts';
+import type { ImageLender } from '../../content/images/lend-image.ts';
+import { type Handlers, Reply } from './handlers.ts';
 
 export interface ImageRoutesDependencies {
   readonly catalogue: ImageCatalogue;
+  readonly imageLender: ImageLender;
 }
 
 /** Lists this node's images, imported or from its catalogues. */
 export function imageRoutes({
   catalogue,
+  imageLender,
 }: ImageRoutesDependencies): Handlers<typeof imageEndpoints> {
   return {
     'GET /v1/images': () => catalogue.list(),
@@ -18,5 +21,10 @@ export function imageRoutes({
     'POST /v1/images/remove': ({ body }) => catalogue.remove(body.name),
     'POST /v1/catalogues': ({ body, signal }) => catalogue.add(body.name, body.source, signal),
     'POST /v1/catalogues/update': ({ body, signal }) => catalogue.update(body.names, signal),
+    'GET /v1/image-contents/{checksum}': async ({ params, query, from = 'this node' }) => {
+      const { offset = 0 } = query;
+      const { stream, sizeBytes } = await imageLender.lend(params.checksum, offset, from);
+      return new Reply(200, stream, { headers: { 'content-length': String(sizeBytes) } });
+    },
   };
 }

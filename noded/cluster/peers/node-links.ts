@@ -18,6 +18,11 @@ export const DEFAULT_DATA_PORT = 5082;
 export interface NodeLinks extends Peers, AsyncDisposable {
   /** Called with each stream that another node opened, and that node's name. */
   onStream: (stream: Duplex, from: string) => void;
+  /**
+   * Opens a stream that never goes through the store; undefined without a data link.
+   * @throws AppError NODE_OFFLINE, STORE_UNAVAILABLE
+   */
+  openDirect(node: string): Promise<Duplex | undefined>;
   /** Describes the links that were used. */
   describe(): DescribedLinks;
   /** Tries the data link to a node now. @throws AppError STORE_UNAVAILABLE */
@@ -59,11 +64,16 @@ export async function startNodeLinks(options: NodeLinksOptions): Promise<NodeLin
   );
   if (address !== null) logger.info('data-link.listening', { ...address });
   const all = undo.move();
+  const openDirect = async (node: string): Promise<Duplex | undefined> => {
+    requireOnline(node, await nodes.flagsOf(node));
+    return direct.open(node);
+  };
   return Object.assign(received, {
     open: async (node: string, to: { readonly evenOffline?: boolean } = {}) => {
-      if (to.evenOffline !== true) requireOnline(node, await nodes.flagsOf(node));
-      return (await direct.open(node)) ?? throughStore.open(node, to);
+      const stream = await (to.evenOffline === true ? direct.open(node) : openDirect(node));
+      return stream ?? throughStore.open(node, to);
     },
+    openDirect,
     describe: () => ({ address, reason, links: [...direct.describe()] }),
     probe: (node: string) => direct.probe(node),
     [Symbol.asyncDispose]: () => all.disposeAsync(),

@@ -116,8 +116,14 @@ export class ContentStore {
     return join(this.#options.dir, contentName(sha256));
   }
 
-  /** Takes in a complete download, used once. */
-  keep(key: string, url: string, partial: PartialFile): Promise<string> {
+  /**
+   * Takes in a complete download, used once.
+   * @param origin its URL for messages, with `keyOfUrl`; null if it has none
+   */
+  keep(
+    partial: PartialFile,
+    origin: { readonly key: string; readonly url: string } | null,
+  ): Promise<string> {
     return this.#inTurn(async () => {
       const { dir, clock } = this.#options;
       const { sizeBytes } = partial;
@@ -129,7 +135,8 @@ export class ContentStore {
       const { mtimeMs } = await stat(this.pathOf(sha256));
       const sha512 = ownValue(index.contents, sha256)?.sha512 ?? null;
       setOwn(index.contents, sha256, { sizeBytes, mtimeMs, sha512, lastUsedMs: clock.now() });
-      setOwn(index.locations, key, { url, sha256, ...validators });
+      if (origin !== null)
+        setOwn(index.locations, origin.key, { url: origin.url, sha256, ...validators });
       await saveIndex(dir, index);
       return sha256;
     });

@@ -13,7 +13,7 @@ export class DownloadGate {
    * @throws errors of the work, or the signal's reason when it is aborted while waiting
    */
   async run<T>(
-    { host }: URL,
+    { host }: Pick<URL, 'host'>,
     signal: AbortSignal,
     onWait: () => void,
     work: () => Promise<T>,

@@ -11,14 +11,16 @@ export interface SizedFile {
 /**
  * Reads exactly as many bytes as the file had when it was opened: a growing file would exceed its
  * target, or never end. `verifyUnchanged` detects growth.
+ * @param offset of the first byte
  * @throws AppError IMAGE_UNREADABLE when the file became shorter, or the signal's reason
  */
 export async function* readImageBytes(
   { path, sizeBytes }: SizedFile,
   signal?: AbortSignal,
+  offset = 0,
 ): AsyncGenerator<Buffer, void> {
   await using file = await openHostFile(path);
-  for (let done = 0; done < sizeBytes;) {
+  for (let done = offset; done < sizeBytes;) {
     signal?.throwIfAborted();
     // Each chunk has its own buffer: a reader may still use the previous one.
     const chunk = Buffer.allocUnsafe(Math.min(MIB, sizeBytes - done));

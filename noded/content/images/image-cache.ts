@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -8,17 +8,18 @@ import { keyOfUrl } from './cache-index.ts';
 import { partialName } from './cache-space.ts';
 import { ContentStore, type HeldContent } from './content-store.ts';
 import { type Checksum, checksumMismatch, digestFile, parseChecksum } from './digest.ts';
-import { DownloadGate } from './download-gate.ts';
 import type { SizedFile } from './image-bytes.ts';
 import { openLocalImage } from './local-image.ts';
-import { PartialFile } from './partial-file.ts';
-import { type SharedTask, startSharedTask } from './shared-task.ts';
+import { keyOfChecksum, type Neighbours, receiveContent } from './neighbours.ts';
+import { parseImageSource } from './parse-image-source.ts';
+import { abandon, PartialFile } from './partial-file.ts';
+import { type DownloadEvent, type Emit, SharedDownloads } from './shared-downloads.ts';
+import { throttleProgress } from './throttle-progress.ts';
 import type { ByteSource, Validators } from '../downloads/transfer/byte-source.ts';
 import { createFtpSource } from '../downloads/transfer/ftp-source.ts';
 import { createHttpSource } from '../downloads/transfer/http-source.ts';
 import { readNetrc } from '../downloads/transfer/netrc.ts';
-import { refusalOf } from '../downloads/transfer/ssrf-guard.ts';
-import { formatUrl, parseSource, type Source } from '../downloads/transfer/source-url.ts';
+import { formatUrl } from '../downloads/transfer/source-url.ts';
 import { transfer } from '../downloads/transfer/transfer.ts';
 
 export interface ImageFetchOptions {
@@ -60,28 +61,23 @@ export interface ImageCacheOptions {
   readonly clock: Clock;
   readonly netrcFile?: string | undefined;
   readonly retryDelayMs?: number;
+  /** Other nodes, which are asked for a content before its server. */
+  readonly neighbours?: Neighbours | undefined;
 }
 
-type DownloadEvent =
-  | { readonly type: 'progress'; readonly doneBytes: number; readonly totalBytes: number | null }
-  | { readonly type: 'wait'; readonly message: string };
-type Emit = (event: DownloadEvent) => void;
 interface Attempt {
   readonly cached: Validators | null;
   readonly limits: DownloadLimits;
   readonly signal: AbortSignal;
   readonly emit: Emit;
 }
-type Download = SharedTask<string, DownloadEvent>;
 
 const DEFAULT_RETRY_DELAY_MS = 500;
-const PROGRESS_INTERVAL_MS = 100;
-/** INVARIANT: at most one download of a URL runs. The next one waits for an aborted one to end. */
+/** Brings files to this node, from servers and from other nodes. */
 export class ImageCache {
   readonly #options: ImageCacheOptions;
-  readonly #downloads = new Map<string, Download>();
   readonly #contents: ContentStore;
-  readonly #gate = new DownloadGate();
+  readonly #downloads: SharedDownloads;
 
   constructor(options: ImageCacheOptions) {
     this.#options = options;
@@ -89,6 +85,7 @@ export class ImageCache {
       ...options,
       isDownloading: (key) => this.#downloads.has(key),
     });
+    this.#downloads = new SharedDownloads(this.#contents);
   }
 
   /**
@@ -124,9 +121,15 @@ export class ImageCache {
 
   /** Whether an intact file with that `sha256:HEX` or `sha512:HEX` is cached. */
   async holds(checksum: string): Promise<boolean> {
+    const held = await this.findHeld(checksum);
+    held?.release();
+    return held !== undefined;
+  }
+
+  /** Returns an intact cached file with that checksum. @throws AppError IMAGE_SOURCE */
+  async findHeld(checksum: string): Promise<HeldContent | undefined> {
     const sha256 = await this.#contents.useByChecksum(parseChecksum(checksum));
-    if (sha256 !== undefined) this.#contents.release(sha256);
-    return sha256 !== undefined;
+    return sha256 === undefined ? undefined : this.#contents.hold(sha256);
   }
 
   async stats(): Promise<ImageCacheStats> {
@@ -135,10 +138,7 @@ export class ImageCache {
 
   /** Ends every download. Their bytes stay for resumption. */
   async close(): Promise<void> {
-    const running = [...this.#downloads.values()];
-    const reason = new AppError('JOB_INTERRUPTED', 'gnt-noded is stopping');
-    for (const download of running) download.abort(reason);
-    await Promise.all(running.map(({ ended }) => ended));
+    await this.#downloads.abort(new AppError('JOB_INTERRUPTED', 'gnt-noded is stopping'));
     await this.#contents.close();
   }
 
@@ -151,7 +151,7 @@ export class ImageCache {
     try {
       let sha256: string | null = null;
       if (checksum) {
-        const report = this.#throttle(onProgress);
+        const report = throttleProgress(this.#options.clock, onProgress);
         const actual = await digestFile(image, checksum.algorithm, {
           signal,
           onBytes: (doneBytes) => report(doneBytes, image.sizeBytes),
@@ -173,15 +173,9 @@ export class ImageCache {
     options: ImageFetchOptions,
   ): Promise<FetchedImage> {
     // A cached content with that checksum needs no server.
-    const known = checksum && (await this.#contents.useByChecksum(checksum));
+    const known = checksum && (await this.#findContent(checksum, options));
     if (known !== undefined) return this.#contents.hold(known);
-    const sha256 = await this.#download(url).join({
-      signal: options.signal,
-      onEvent: (event) => {
-        if (event.type === 'wait') options.onWait?.(event.message);
-        else options.onProgress?.(event.doneBytes, event.totalBytes);
-      },
-    });
+    const sha256 = await this.#download(url).join(listenerOf(options));
     const image = await this.#contents.hold(sha256);
     try {
       if (checksum) await this.#verify(url, image, checksum, options.signal);
@@ -205,35 +199,59 @@ export class ImageCache {
   }
 
   /**
-   * Returns the running download of a URL, or a new one. Its result is used once for each waiting
-   * caller.
+   * Returns the SHA-256 of a content of this node, or else of another one. It is used once.
+   * @throws the signal's reason
    */
-  #download(url: URL): Pick<Download, 'join'> {
+  async #findContent(checksum: Checksum, options: ImageFetchOptions): Promise<string | undefined> {
+    const { neighbours, rateWindowMs } = this.#options;
+    const cached = await this.#contents.useByChecksum(checksum);
+    if (cached !== undefined || neighbours === undefined) return cached;
+    const key = keyOfChecksum(checksum);
+    const task = this.#downloads.share(key, { host: 'other nodes' }, async (signal, emit) => {
+      const limits = await this.#options.limits();
+      const partial = this.#openPartial(key, 'from another node', limits, emit);
+      return receiveContent(checksum, partial, {
+        ...{ neighbours, contents: this.#contents, limits, signal, rateWindowMs },
+        onNode: (message) => emit({ type: 'wait', message }),
+        retryDelayMs: this.#options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
+      });
+    });
+    try {
+      return await task.join(listenerOf(options));
+    } catch (error) {
+      options.signal.throwIfAborted();
+      // The daemon is stopping.
+      if (isAppError(error, 'JOB_INTERRUPTED')) throw error;
+      // The server of the image decides about everything else.
+      if (!isAppError(error, 'IMAGE_NOT_FOUND')) {
+        const reason = messageOf(error);
+        this.#options.logger.warn('images.neighbours-failed', { checksum: checksum.hex, reason });
+        options.onWait?.(`no other node could send the image, so its server is asked: ${reason}`);
+      }
+      return undefined;
+    }
+  }
+
+  #download(url: URL): ReturnType<SharedDownloads['share']> {
     const key = keyOfUrl(url);
-    const running = this.#downloads.get(key);
-    if (running && !running.isAborted) return joined(running);
-    const task: Download = startSharedTask<string, DownloadEvent>(
-      async (signal, emit) => {
-        try {
-          // An abandoned download may still write its last bytes.
-          await running?.ended;
-          return await this.#gate.run(
-            url,
-            signal,
-            () => emit({ type: 'wait', message: 'waiting for other downloads to end' }),
-            () => this.#bring(url, key, signal, emit),
-          );
-        } finally {
-          if (this.#downloads.get(key) === task) this.#downloads.delete(key);
-        }
-      },
-      (sha256, waiters) => {
-        this.#contents.use(sha256, waiters);
-        this.#contents.release(sha256);
-      },
-    );
-    this.#downloads.set(key, task);
-    return task;
+    return this.#downloads.share(key, url, (signal, emit) => this.#bring(url, key, signal, emit));
+  }
+
+  #openPartial(
+    key: string,
+    display: string,
+    { maxImageBytes }: DownloadLimits,
+    emit: Emit,
+  ): PartialFile {
+    return new PartialFile({
+      display,
+      maxBytes: maxImageBytes,
+      path: join(this.#options.dir, partialName(key)),
+      makeRoom: (missingBytes) => this.#contents.makeRoom(missingBytes),
+      onProgress: throttleProgress(this.#options.clock, (doneBytes, totalBytes) =>
+        emit({ type: 'progress', doneBytes, totalBytes }),
+      ),
+    });
   }
 
   /** Downloads an image. @returns its SHA-256; null when the cached one is current */
@@ -245,15 +263,7 @@ export class ImageCache {
     emit: Emit,
   ): Promise<string | null> {
     const limits = await this.#options.limits();
-    const partial = new PartialFile({
-      display: formatUrl(url),
-      maxBytes: limits.maxImageBytes,
-      path: join(this.#options.dir, partialName(key)),
-      makeRoom: (missingBytes) => this.#contents.makeRoom(missingBytes),
-      onProgress: this.#throttle((doneBytes, totalBytes) =>
-        emit({ type: 'progress', doneBytes, totalBytes }),
-      ),
-    });
+    const partial = this.#openPartial(key, formatUrl(url), limits, emit);
     try {
       if (!cached) await partial.resume(signal);
       if (partial.sizeBytes > 0) {
@@ -261,11 +271,9 @@ export class ImageCache {
       }
       const outcome = await this.#transfer(url, partial, { cached, limits, signal, emit });
       if (outcome === 'not-modified') return null;
-      return await this.#contents.keep(key, formatUrl(url), partial);
+      return await this.#contents.keep(partial, { key, url: formatUrl(url) });
     } catch (error) {
-      await partial.close();
-      const isHopeless = isAppError(error, 'DISK_FULL') || isAppError(error, 'IMAGE_TOO_LARGE');
-      if (isHopeless || !partial.isResumable) await partial.discard();
+      await abandon(partial, error);
       throw error;
     }
   }
@@ -330,52 +338,14 @@ export class ImageCache {
     if (url.protocol === 'ftp:') return createFtpSource(common);
     return createHttpSource({ ...common, certificateAuthority });
   }
-
-  #throttle(
-    report: ((doneBytes: number, totalBytes: number | null) => void) | undefined,
-  ): (doneBytes: number, totalBytes: number | null) => void {
-    const { clock } = this.#options;
-    let last = Number.NEGATIVE_INFINITY;
-    return (doneBytes, totalBytes) => {
-      const now = clock.monotonicMs();
-      if (doneBytes !== totalBytes && now - last < PROGRESS_INTERVAL_MS) return;
-      // The start does not delay the first bytes.
-      if (doneBytes > 0) last = now;
-      report?.(doneBytes, totalBytes);
-    };
-  }
 }
 
-/** Reports to later callers that the download runs already. */
-function joined(download: Download): Pick<Download, 'join'> {
+function listenerOf({ signal, onWait, onProgress }: ImageFetchOptions) {
   return {
-    join: (options) => {
-      options.onEvent({
-        type: 'wait',
-        message: 'waiting for a running download of the same image',
-      });
-      return download.join(options);
+    signal,
+    onEvent: (event: DownloadEvent): void => {
+      if (event.type === 'wait') onWait?.(event.message);
+      else onProgress?.(event.doneBytes, event.totalBytes);
     },
   };
-}
-
-/** @throws AppError IMAGE_SOURCE */
-function parseImageSource(text: string): Source {
-  const source = parseSource(text);
-  const details = { source: text.slice(0, 500).replace(/\/\/[^/]*@/, '//') };
-  if (!source) {
-    throw new AppError(
-      'IMAGE_SOURCE',
-      `the OS image must be an absolute path or a URL (http, https, ftp): '${details.source}'`,
-      { details, hint: 'Example: /srv/images/debian.qcow2 or https://example.com/debian.qcow2' },
-    );
-  }
-  const refusal = source.kind === 'url' ? refusalOf(source.url) : undefined;
-  if (refusal) {
-    throw new AppError('IMAGE_SOURCE', `the image ${details.source} is refused: ${refusal}`, {
-      details,
-      hint: 'Images cannot come from the metadata address.',
-    });
-  }
-  return source;
 }

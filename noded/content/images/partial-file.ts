@@ -170,6 +170,13 @@ export class PartialFile implements TransferSink {
   }
 }
 
+/** Closes the file after a failure. Keeps bytes that a later attempt can continue. */
+export async function abandon(partial: PartialFile, error: unknown): Promise<void> {
+  await partial.close();
+  const isHopeless = isAppError(error, 'DISK_FULL') || isAppError(error, 'IMAGE_TOO_LARGE');
+  if (isHopeless || !partial.isResumable) await partial.discard();
+}
+
 function diskFailure(path: string, error: unknown, totalBytes: number | null): unknown {
   const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCodeOf(error) ?? '');
   if (!isFull && !isAppError(error, 'DISK_SPACE')) return error;

@@ -21,6 +21,7 @@ import type { Forwarding } from '../../../noded/api/http/forward.ts';
 import { openLoopback } from '../../../noded/api/web/open-loopback.ts';
 import { startApiServer, type ServedApi } from '../../../noded/api/http/api-server.ts';
 import { createImageCatalogue } from '../../../noded/content/catalogue/image-catalogue.ts';
+import { ImageLender } from '../../../noded/content/images/lend-image.ts';
 import { createExportStore } from '../../../noded/instances/backup/export-store.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { createHookChecker } from '../../../noded/provision/os/check-hooks.ts';
@@ -162,6 +163,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     index,
     disks,
     exports: createExportStore(paths.exportDir),
+    imageLender: new ImageLender({ findHeld: () => Promise.resolve(undefined) }),
     catalogue: createImageCatalogue({
       ...{ file: paths.cataloguesFile, importedDir: paths.importedImagesDir, clock },
       images: { holds: () => Promise.resolve(false) },
