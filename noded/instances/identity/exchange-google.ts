@@ -71,15 +71,20 @@ export async function exchangeGoogle(request: GoogleRequest): Promise<GoogleToke
   return { accessToken: new Secret(access_token), expiresAtMs };
 }
 
+/** @param server with or without a final slash */
+export function accountUrl(server: string, account: string): string {
+  const base = server.replace(/\/$/, '');
+  return `${base}/v1/projects/-/serviceAccounts/${account}:generateAccessToken`;
+}
+
 async function impersonate(
   { settings, token, certificateAuthority, nowMs }: GoogleRequest,
   account: string,
   federated: string,
 ): Promise<GoogleToken> {
-  const server = settings.iam ?? GOOGLE_IAM;
   const answer = await askSts(
     {
-      url: `${server}/v1/projects/-/serviceAccounts/${account}:generateAccessToken`,
+      url: accountUrl(settings.iam ?? GOOGLE_IAM, account),
       body: JSON.stringify({ scope: [GOOGLE_SCOPE], lifetime: `${DURATION_S}s` }),
       headers: { 'content-type': 'application/json', authorization: `Bearer ${federated}` },
       secrets: [token, federated],

@@ -9,6 +9,7 @@ import {
   checkOwnMetadataAddress,
 } from './examine-channel.ts';
 import { checkCertificates } from './examine-certificates.ts';
+import { checkClouds } from './examine-clouds.ts';
 import { checkBuildPackages, checkPackages } from './examine-commands.ts';
 import { checkAccelerator, checkTun } from './examine-devices.ts';
 import { checkDataLinks } from './examine-data-links.ts';
@@ -54,6 +55,7 @@ const CHECKS: readonly Check[] = [
   checkSecrecy,
   checkCertificates,
   checkIdentity,
+  checkClouds,
   checkRelays,
 ];
 
