@@ -25,6 +25,11 @@ export interface ChangeStreamOptions {
   readonly onState?: (state: 'open' | ApiFailure) => void;
   /** Where an earlier stream ended; kept current. Absent: begins with the next event. */
   readonly position?: StreamPosition;
+  /**
+   * Dispatches `wake` when the program may have been asleep. A connection that died meanwhile is
+   * then replaced at once.
+   */
+  readonly wakes?: EventTarget;
   readonly signal: AbortSignal;
 }
 
@@ -36,6 +41,8 @@ const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 10_000;
 /** The node sends a comment at least every 15 s. A longer silence is a dead connection. */
 const MAX_SILENCE_MS = 40_000;
+/** After a sleep, a silence of more than one comment is enough. */
+const MAX_SILENCE_ASLEEP_MS = 20_000;
 
 /**
  * Follows the changes of the cluster until the signal aborts. Connects again after each break and
@@ -43,7 +50,7 @@ const MAX_SILENCE_MS = 40_000;
  * @throws ApiFailure with status 401 or 403
  */
 export async function followChanges(options: ChangeStreamOptions): Promise<void> {
-  const { signal, onState, position = { lastEventId: '' } } = options;
+  const { signal, wakes, onState, position = { lastEventId: '' } } = options;
   let delayMs = FIRST_DELAY_MS;
   while (!signal.aborted) {
     try {
@@ -56,7 +63,7 @@ export async function followChanges(options: ChangeStreamOptions): Promise<void>
       onState?.(failure);
       if (failure.status === 401 || failure.status === 403) throw failure;
     }
-    if (!signal.aborted) await sleep(delayMs, signal);
+    if (!signal.aborted) await sleep(delayMs, signal, wakes);
     delayMs = Math.min(delayMs * 2, MAX_DELAY_MS);
   }
 }
@@ -68,13 +75,19 @@ function toFailure(error: unknown): ApiFailure {
 
 /** Reads events until the connection ends. @throws also after a regular end */
 async function readOnce(
-  { open, onEvent, onState, signal }: ChangeStreamOptions,
+  { open, onEvent, onState, wakes, signal }: ChangeStreamOptions,
   position: StreamPosition,
   onAlive: () => void,
 ): Promise<never> {
   const silence = new AbortController();
   const either = AbortSignal.any([signal, silence.signal]);
   let timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+  // Timers and monotonic clocks may stop during a sleep.
+  let aliveAtMs = Date.now();
+  const onWake = (): void => {
+    if (Date.now() - aliveAtMs > MAX_SILENCE_ASLEEP_MS) silence.abort();
+  };
+  wakes?.addEventListener('wake', onWake);
   try {
     const { lastEventId } = position;
     const headers = {
@@ -88,6 +101,7 @@ async function readOnce(
     for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+      aliveAtMs = Date.now();
       onAlive();
       for (const { id, event, data } of parser.push(text)) {
         // The API documents the data of each event.
@@ -99,6 +113,7 @@ async function readOnce(
     throw new ApiFailure(0, { code: 'UNREACHABLE', message: 'the node ended the connection' });
   } finally {
     clearTimeout(timer);
+    wakes?.removeEventListener('wake', onWake);
   }
 }
 
@@ -132,16 +147,17 @@ function parseBlock(block: string): ParsedEvent {
   return { id, event, data: data.join('\n') };
 }
 
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
+/** Waits for a time, or until the program wakes. */
+function sleep(ms: number, signal: AbortSignal, wakes = new EventTarget()): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      wakes.removeEventListener('wake', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    wakes.addEventListener('wake', end);
   });
 }

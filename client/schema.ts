@@ -3479,6 +3479,8 @@ export interface components {
                     stage: ("fetch-image" | "check-package" | "create-disks" | "medium" | "prepare-appliance" | "boot-appliance" | "shutdown-appliance" | "hooks" | "wait-disks" | "verify" | "image" | "grow" | "mount" | "os-scripts" | "personalize" | "unmount" | "sync" | "install.pre.before" | "install.pre" | "install.pre.after" | "before-install.before" | "before-install" | "before-install.after" | "before-reset.before" | "before-reset" | "before-reset.after" | "image.before" | "image.after" | "os-scripts.before" | "os-scripts.after" | "after-install-chroot.before" | "after-install-chroot" | "after-install-chroot.after" | "after-reset-chroot.before" | "after-reset-chroot" | "after-reset-chroot.after" | "personalize.before" | "personalize.after" | "after-install.before" | "after-install" | "after-install.after" | "after-reset.before" | "after-reset" | "after-reset.after" | "install.post.before" | "install.post" | "install.post.after") | null;
                     logTail: string[];
                 } | null;
+                /** @constant */
+                isDryRun?: true;
             }[];
             removed: number[];
         };

@@ -1,4 +1,4 @@
-import type { JobRecord } from '#shared/contract/job.ts';
+import { isDryRun, type JobRecord } from '#shared/contract/job.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
@@ -18,6 +18,8 @@ const MAX_KEPT_JOBS = 5000;
  * the jobs of others.
  */
 const MAX_KEPT_JOBS_OF_USER = 1000;
+/** Ended checks of each submitter that are kept: the forms of the page check after each change. */
+const MAX_KEPT_DRY_RUNS = 100;
 /** Jobs in one commit: Redis does nothing else meanwhile. Smaller than any ring. */
 const MAX_AT_ONCE = 32;
 /** A commit takes no further job once its jobs have this many characters. */
@@ -130,9 +132,9 @@ async function planEntries(
     characters += JSON.stringify(job).length;
     jobs.push(job);
   }
-  const byRing = Map.groupBy(jobs, ({ submitter }) => submitter);
+  const byRing = Map.groupBy(jobs, ringOf);
   const rings = await Promise.all(
-    [...byRing].map(([submitter, theirs]) => planRing(store, submitter, theirs)),
+    [...byRing].map(([ring, theirs]) => planRing(store, ring, theirs)),
   );
   return {
     jobs,
@@ -147,14 +149,18 @@ async function planEntries(
   };
 }
 
-/** Plans the slots of a submitter's jobs, and the removal of the jobs in them. */
+function ringOf(job: JobRecord): string {
+  const ring = job.submitter === undefined ? 'root' : `user ${job.submitter}`;
+  return isDryRun(job) ? `dry runs of ${ring}` : ring;
+}
+
+/** Plans the slots of the jobs of a ring, and the removal of the jobs in them. */
 async function planRing(
   store: Pick<Store, 'get'>,
-  submitter: string | undefined,
+  ring: string,
   jobs: readonly JobRecord[],
 ): Promise<readonly Write[]> {
-  const kept = submitter === undefined ? MAX_KEPT_JOBS : MAX_KEPT_JOBS_OF_USER;
-  const ring = submitter === undefined ? 'root' : `user ${submitter}`;
+  const kept = Math.min(...jobs.map(keptOf));
   const ringCounter = `${JOB_NUMBERS} of ${ring}`;
   const places = await readCounter(store, ringCounter);
   const slots = await Promise.all(
@@ -169,6 +175,11 @@ async function planRing(
     }),
   );
   return [take(ringCounter, places, jobs.length), ...slots.flat()];
+}
+
+function keptOf(job: JobRecord): number {
+  if (isDryRun(job)) return MAX_KEPT_DRY_RUNS;
+  return job.submitter === undefined ? MAX_KEPT_JOBS : MAX_KEPT_JOBS_OF_USER;
 }
 
 /** Returns the write that takes the next numbers of a counter. */

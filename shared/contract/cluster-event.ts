@@ -24,7 +24,10 @@ export const instancesEvent = z.object({
 export type InstancesEvent = z.infer<typeof instancesEvent>;
 
 /** A job without its input, log and result, which may be long. */
-export const jobSummary = jobRecord.omit({ input: true, log: true, result: true });
+export const jobSummary = jobRecord.omit({ input: true, log: true, result: true }).extend({
+  /** A check that ends before it changes anything. Absent: an operation. */
+  isDryRun: z.literal(true).optional(),
+});
 export type JobSummary = z.infer<typeof jobSummary>;
 
 export const jobsEvent = z.object({

@@ -64,6 +64,11 @@ export const jobRecord = z.object({
 });
 export type JobRecord = z.infer<typeof jobRecord>;
 
+/** Returns whether a job ends before it changes anything. */
+export function isDryRun({ input }: Pick<JobRecord, 'input'>): boolean {
+  return input['isDryRun'] === true;
+}
+
 /**
  * GET /v1/jobs/{id}/events, NDJSON: all events since the start of the job, then new ones. The
  * stream ends after `end`.

@@ -16,6 +16,17 @@ function answerOf(...pieces: readonly string[]): Response {
   return new Response(ReadableStream.from(pieces.map((piece) => new TextEncoder().encode(piece))));
 }
 
+/** Returns an answer that sends a text and nothing more until the signal aborts. */
+function silentAfter(text: string, signal: AbortSignal): Response {
+  const body = new ReadableStream({
+    start: (controller) => {
+      controller.enqueue(new TextEncoder().encode(text));
+      signal.addEventListener('abort', () => controller.error(signal.reason));
+    },
+  });
+  return new Response(body);
+}
+
 /** Follows answers, one per connection, until the last one has ended. */
 async function follow(
   t: TestContext,
@@ -66,6 +77,40 @@ test('a caller that keeps the position goes on after the last event', async (t) 
 test('a stream that the node ends is reported as broken', async (t) => {
   const { states } = await follow(t, [() => answerOf(HELLO)]);
   assert.deepEqual(states, ['open', 'UNREACHABLE']);
+});
+
+test('after a sleep, a connection that is silent is replaced', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+  const stop = new AbortController();
+  const wakes = new EventTarget();
+  const asked: (string | undefined)[] = [];
+  const wakeAfter = (sleepMs: number): void => {
+    t.mock.timers.tick(sleepMs);
+    wakes.dispatchEvent(new Event('wake'));
+  };
+  await followChanges({
+    open: (headers, signal) => {
+      asked.push(headers['Last-Event-ID']);
+      return Promise.resolve(silentAfter(HELLO, signal));
+    },
+    // Timers of a sleep that is shorter than the limit for silence do not fire.
+    onEvent: () => {
+      assert.equal(asked.length, 1);
+      setImmediate(() => {
+        wakeAfter(15_000);
+        assert.equal(asked.length, 1, 'a connection with recent data stays');
+        setImmediate(() => wakeAfter(15_000));
+      });
+    },
+    onState: (state) => {
+      if (state === 'open') {
+        if (asked.length === 2) stop.abort();
+      } else setImmediate(() => wakes.dispatchEvent(new Event('wake')));
+    },
+    wakes,
+    signal: stop.signal,
+  });
+  assert.deepEqual(asked, [undefined, 'e-1']);
 });
 
 test('an answer without a session ends the stream with that failure', async () => {

@@ -166,7 +166,7 @@ test('markup of users, scripts and definitions stays text', BOUND, async (t) => 
   await show(page, '/profiles');
   await page.getByText(`text = ${MARKUP}`).waitFor();
   await show(page, '/os');
-  await page.getByText('1 parameters').click();
+  await page.getByText('Parameters: 1').click();
   await page.getByText(MARKUP).waitFor();
 });
 

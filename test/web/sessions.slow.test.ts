@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
 import { systemClock } from '#shared/clock/clock.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { INSTANCES } from '../../noded/records/instance-repository.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { benchRecord } from '../bench/support/cluster-records.ts';
+import { succeed } from '../e2e/support/ask-nodes.ts';
 import { endLab } from '../e2e/support/end-lab.ts';
 import { freePorts } from '../noded/support/free-ports.ts';
 import { assertAccessible } from './support/axe.ts';
@@ -20,6 +23,8 @@ const AT_ONCE = 500;
 const PASSWORD = 'secret';
 /** HTTP/1.1 connections of a browser to one host. */
 const CONNECTIONS = 6;
+const SLEEPY = 'sleepy.example.com';
+const BOUND = { skip: noBrowser };
 let lab: Lab;
 let options: readonly string[];
 let origin: string;
@@ -61,7 +66,7 @@ async function logIn(page: Page, password = PASSWORD): Promise<void> {
   await page.getByRole('button', { name: 'Log in' }).click();
 }
 
-test('the login is accessible, and says why it refuses', { skip: noBrowser }, async (t) => {
+test('the login is accessible, and says why it refuses', BOUND, async (t) => {
   const page = await openInBrowser(t, `${origin}/jobs`);
   await page.getByLabel('User').waitFor();
   await assertAccessible(page);
@@ -76,7 +81,7 @@ test('the login is accessible, and says why it refuses', { skip: noBrowser }, as
 
 test(
   'of 20,000 instances only the visible rows exist, and filter and keys find the others',
-  { skip: noBrowser },
+  BOUND,
   async (t) => {
     const page = await openInBrowser(t, origin);
     await logIn(page);
@@ -96,29 +101,102 @@ test(
   },
 );
 
-test(
-  'a page goes on after a restart of its node and a new login',
-  { skip: noBrowser },
-  async (t) => {
-    const page = await openInBrowser(t, `${origin}/instances?name=bench7.`);
-    await logIn(page);
-    await page.getByText('Live').waitFor();
-    const field = page.getByRole('searchbox');
-    await field.evaluate((element) => element.setAttribute('data-kept', 'yes'));
-    await lab.stopNode();
-    await page.getByText('Reconnecting').waitFor();
-    await lab.startNode(...options);
-    await logIn(page);
-    await page.getByText('Live').waitFor();
-    await page.getByRole('link', { name: 'bench7.' }).waitFor();
-    // The same element: the page was below the login, and was not made again.
-    assert.equal(await field.getAttribute('data-kept'), 'yes');
-  },
-);
+test('a page goes on after a restart of its node and a new login', BOUND, async (t) => {
+  const page = await openInBrowser(t, `${origin}/instances?name=bench7.`);
+  await logIn(page);
+  await page.getByText('Live').waitFor();
+  const field = page.getByRole('searchbox');
+  await field.evaluate((element) => element.setAttribute('data-kept', 'yes'));
+  await lab.stopNode();
+  await page.getByText(/has not answered since/).waitFor();
+  await lab.startNode(...options);
+  await logIn(page);
+  await page.getByText('Live').waitFor();
+  await page.getByRole('link', { name: 'bench7.' }).waitFor();
+  // The same element: the page was below the login, and was not made again.
+  assert.equal(await field.getAttribute('data-kept'), 'yes');
+});
+
+/** Forwards a loopback port to another one until it is cut. */
+async function createWire(t: TestContext, to: number) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    const node = connect(to, '127.0.0.1');
+    for (const [from, onto] of [
+      [socket, node],
+      [node, socket],
+    ] as const) {
+      sockets.add(from);
+      from.on('error', () => undefined).on('close', () => onto.destroy());
+      from.pipe(onto);
+    }
+  });
+  const listen = async (at: number): Promise<number> => {
+    server.listen(at, '127.0.0.1');
+    await once(server, 'listening');
+    return (server.address() as AddressInfo).port;
+  };
+  const cut = (): void => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  t.after(cut);
+  const port = await listen(0);
+  return { port, cut, repair: () => listen(port) };
+}
+
+/** Sets the memory of an instance by a command. */
+async function setMemory(memory: string): Promise<void> {
+  await succeed(lab, 'gnt-instance', 'modify', '-B', `memory=${memory}`, SLEEPY);
+}
+
+test('a page that was asleep or cut off shows what happened meanwhile', BOUND, async (t) => {
+  const image = join(lab.paths.root, 'image.raw');
+  await writeFile(image, Buffer.alloc(65_536));
+  await succeed(
+    lab,
+    'gnt-instance',
+    ...['add', '--no-install', '-s', '8M', '--os-image', image, SLEEPY],
+  );
+  const wire = await createWire(t, Number(new URL(origin).port));
+  const page = await openInBrowser(t, `https://127.0.0.1:${wire.port}/instances?name=sleepy`);
+  await logIn(page);
+  await page.getByText('Live').waitFor();
+  const row = page.getByRole('row', { name: SLEEPY });
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Page.setWebLifecycleState', { state: 'frozen' });
+  await setMemory('3G');
+  await devtools.send('Page.setWebLifecycleState', { state: 'active' });
+  await row.getByText('3 GiB').waitFor();
+  wire.cut();
+  const notice = page.getByText(/has not answered since/);
+  await notice.waitFor();
+  await assertAccessible(page);
+  await setMemory('5G');
+  await row.getByText('3 GiB').waitFor();
+  await wire.repair();
+  await row.getByText('5 GiB').waitFor();
+  await notice.waitFor({ state: 'detached' });
+});
+
+test('after a logout, the back button shows no record', BOUND, async (t) => {
+  const page = await openInBrowser(t, `${origin}/instances?name=bench9.`, {
+    hasBackForwardCache: true,
+  });
+  await logIn(page);
+  await page.getByRole('link', { name: 'bench9.' }).waitFor();
+  await page.goto(`${origin}/jobs`);
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByLabel('User').waitFor();
+  await page.evaluate('history.back()');
+  await page.waitForURL(/bench9/);
+  await page.getByLabel('User').waitFor();
+  assert.equal(await page.getByRole('link', { name: 'bench9.' }).count(), 0);
+});
 
 test(
   'seven tabs of one browser work: a tab out of view ends its stream, and catches up in view',
-  { skip: noBrowser },
+  BOUND,
   async (t) => {
     const page = await openInBrowser(t, `${origin}/jobs`);
     await logIn(page);

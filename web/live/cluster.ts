@@ -24,12 +24,21 @@ export const nodes = signal<readonly NodeState[]>([]);
 export const objectsVersion = signal(0);
 /** The state of the stream of changes. */
 export const connection = signal<'connecting' | 'open' | ApiFailure>('connecting');
+/** When the node stopped answering; null while it answers. */
+export const lostAtMs = signal<number | null>(null);
+/** Increases when the node answers again: what was read before may be old. */
+export const returns = signal(0);
+/** Dispatches `wake` when the page comes back into view or to the network. */
+const wakes = new EventTarget();
 
 /** Follows the cluster while a user is logged in and the page is in view. */
 export function followCluster(): void {
   const login = computed(() => session.value?.csrf);
   let reader: string | undefined;
   let position = { lastEventId: '' };
+  const wake = (): boolean => wakes.dispatchEvent(new Event('wake'));
+  for (const name of ['online', 'pageshow']) addEventListener(name, wake);
+  for (const name of ['resume', 'visibilitychange']) document.addEventListener(name, wake);
   effect(() => {
     if (login.value === undefined || !isShown.value) return;
     const user = session.peek()?.user;
@@ -72,12 +81,22 @@ async function follow(position: StreamPosition, stop: AbortSignal): Promise<void
       if (isLoss(change)) void readLists();
       applyChange(change);
     },
-    onState: (state) => {
-      connection.value = state;
-    },
+    onState: noteState,
     position,
+    wakes,
     signal: stop,
   }).catch(() => undefined);
+}
+
+function noteState(state: 'open' | ApiFailure): void {
+  connection.value = state;
+  if (state !== 'open') {
+    // 401: the session has ended, and the login covers the page.
+    if (state.status !== 401) lostAtMs.value ??= Date.now();
+  } else if (lostAtMs.value !== null) {
+    lostAtMs.value = null;
+    returns.value += 1;
+  }
 }
 
 /** Returns whether changes before this one are missing. */
@@ -92,7 +111,8 @@ function applyChange(change: ChangeEvent): void {
     for (const uuid of data.removed) instances.delete(uuid);
   }
   if (event === 'jobs') {
-    for (const job of data.changed) jobs.set(job.id, job);
+    // Checks of the forms are not the user's jobs.
+    for (const job of data.changed) if (job.isDryRun !== true) jobs.set(job.id, job);
     for (const id of data.removed) jobs.delete(id);
   }
   if (event === 'nodes') nodes.value = data.nodes;
@@ -114,7 +134,7 @@ async function readInstances(signal: AbortSignal): Promise<void> {
 async function readJobs(signal: AbortSignal): Promise<void> {
   const { add, finish } = jobs.startReading();
   const { data = [] } = await backgroundApi.GET('/v1/jobs', { signal });
-  for (const job of data) add(job.id, job);
+  for (const job of data) if (job.input['isDryRun'] !== true) add(job.id, job);
   finish();
 }
 

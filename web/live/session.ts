@@ -110,7 +110,12 @@ export function keepSession(): void {
   };
   addEventListener('pointerdown', prolong, { capture: true });
   addEventListener('keydown', prolong, { capture: true });
+  const check = (): void => void loadSession().catch(() => undefined);
   document.addEventListener('visibilitychange', () => {
-    if (session.value === null && !document.hidden) void loadSession().catch(() => undefined);
+    if (session.value === null && !document.hidden) check();
+  });
+  // A page from the browser's back-forward cache may belong to a session that has ended.
+  addEventListener('pageshow', ({ persisted }) => {
+    if (persisted) check();
   });
 }

@@ -1,36 +1,27 @@
 import { effect, signal } from '@preact/signals';
-import type { Schemas } from '../../client/api-client.ts';
-import { messageOf } from '../parts/failure.tsx';
+import { commandOf, type KnownOpcode } from '../commands/command-of.ts';
 import { notify } from '../shell/notices.tsx';
 import { jobs } from './cluster.ts';
 import { api } from './session.ts';
 
-export type Opcode = Schemas['Opcode'];
-
 const ENDED: ReadonlySet<string> = new Set(['success', 'error', 'canceled']);
-/** Jobs that this page submitted and whose end was not reported yet. */
-const pending = signal<ReadonlySet<number>>(new Set<number>());
+/** The commands of jobs that this page submitted and whose end was not reported yet. */
+const pending = signal<ReadonlyMap<number, string>>(new Map());
 
 /**
- * Submits an operation. A notice reports the end of its job.
- * @returns the number of the job
+ * Submits an operation. Notices report its job, the end of the job and the equivalent command.
  * @throws ApiFailure if the node refuses it
  */
-export async function submit(opcode: Opcode): Promise<number> {
+export async function submit(opcode: KnownOpcode): Promise<void> {
   const { data } = await api.POST('/v1/jobs', { body: opcode });
   if (data === undefined || !('id' in data)) throw new Error('the node did not name a job');
-  pending.value = new Set<number>([...pending.value, data.id]);
-  return data.id;
+  const command = commandOf(opcode).text;
+  notify('busy', `Job ${data.id}, ${opcode.opcode}, has begun`, { command, key: keyOf(data.id) });
+  pending.value = new Map([...pending.value, [data.id, command]]);
 }
 
-/** Submits an operation and reports a refusal as a notice. */
-export async function submitOrNotify(opcode: Opcode): Promise<number | undefined> {
-  try {
-    return await submit(opcode);
-  } catch (error) {
-    notify('bad', messageOf(error));
-    return undefined;
-  }
+function keyOf(job: number): string {
+  return `job ${job}`;
 }
 
 /** Reports the ends of submitted jobs. */
@@ -41,10 +32,15 @@ export function reportEnds(): void {
     const ended = jobs.items.value.filter(({ id, status }) => own.has(id) && ENDED.has(status));
     if (ended.length === 0) return;
     for (const { id, status, summary, error } of ended) {
-      if (status === 'success') notify('good', `Job ${id}, ${summary}: success`);
-      else notify('bad', `Job ${id}, ${summary}: ${error?.message ?? status}`);
+      const command = own.get(id);
+      const isGood = status === 'success';
+      const result = isGood ? 'success' : (error?.message ?? status);
+      notify(isGood ? 'good' : 'bad', `Job ${id}, ${summary}: ${result}`, {
+        command,
+        key: keyOf(id),
+      });
     }
     const done = new Set(ended.map(({ id }) => id));
-    pending.value = new Set([...own].filter((id) => !done.has(id)));
+    pending.value = new Map([...own].filter(([id]) => !done.has(id)));
   });
 }

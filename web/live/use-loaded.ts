@@ -1,5 +1,6 @@
 import { type ReadonlySignal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { returns } from './cluster.ts';
 import { session } from './session.ts';
 
 export interface Loaded<Value> {
@@ -10,7 +11,7 @@ export interface Loaded<Value> {
 }
 
 /**
- * Loads a value, and again when a key changes or a user logs in.
+ * Loads a value, and again when a key changes, a user logs in or a lost node answers again.
  * @param keys values that the result depends on
  */
 export function useLoaded<Value>(
@@ -36,7 +37,7 @@ export function useLoaded<Value>(
       },
     );
     return () => stop.abort();
-  }, [...keys, count, login]);
+  }, [...keys, count, login, returns.value]);
   return {
     value,
     error,

@@ -2,6 +2,7 @@ import { type ReadonlySignal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ApiFailure } from '../../client/api-client.ts';
 import { readLines } from '../../client/lines.ts';
+import { returns } from './cluster.ts';
 import { openStream, session } from './session.ts';
 import { isShown } from './shown.ts';
 
@@ -69,7 +70,8 @@ function useStream<State>(
       if (failure instanceof ApiFailure && !stop.signal.aborted) error.value = failure;
     });
     return () => stop.abort();
-  }, [path, login, isFollowed]);
+    // A node that was lost may have left this stream silent.
+  }, [path, login, isFollowed, returns.value]);
   return { value, error };
 }
 

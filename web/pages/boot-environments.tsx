@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { backgroundApi, mayWrite, seesCluster } from '../live/session.ts';
 import { useObjects } from '../live/use-objects.ts';
-import { ChangeButton } from '../parts/change-button.tsx';
+import { OperationButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { formatBytes } from '../parts/format.ts';
@@ -47,20 +47,20 @@ export function BootEnvironmentsPage(): JSX.Element {
               mayChange && (
                 <div class="buttons">
                   {isoUrl !== '' && (
-                    <ChangeButton
+                    <OperationButton
                       of={name}
                       opcode={{ opcode: 'BOOTENV_UPLOAD_ISO', bootEnv: name }}
                     >
                       Unpack the archive
-                    </ChangeButton>
+                    </OperationButton>
                   )}
-                  <ChangeButton
+                  <OperationButton
                     of={name}
                     opcode={{ opcode: 'BOOTENV_REMOVE', object: { kind: 'bootEnv', name } }}
                     warning="Refused while an instance uses the boot environment."
                   >
                     Remove
-                  </ChangeButton>
+                  </OperationButton>
                 </div>
               ),
           },
@@ -91,13 +91,13 @@ function Archives(): JSX.Element {
             title: 'Actions',
             cell: ({ isoFile }) =>
               mayWrite.value && (
-                <ChangeButton
+                <OperationButton
                   of={isoFile}
                   opcode={{ opcode: 'BOOTENV_DESTROY_ISO', isoFile }}
                   warning="Refused while a boot environment names the archive."
                 >
                   Remove
-                </ChangeButton>
+                </OperationButton>
               ),
           },
         ]}

@@ -1,11 +1,10 @@
-import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import type { Schemas } from '../../client/api-client.ts';
 import { api, backgroundApi, mayWrite, seesCluster } from '../live/session.ts';
 import { useLoaded } from '../live/use-loaded.ts';
-import { ask } from '../parts/ask.tsx';
+import { ChangeButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
-import { Failure, messageOf } from '../parts/failure.tsx';
+import { Failure } from '../parts/failure.tsx';
 import { formatBytes, formatNumber, formatTime } from '../parts/format.ts';
 import { List } from '../parts/list.tsx';
 import { commandLine } from '../parts/quote.ts';
@@ -25,6 +24,7 @@ const VERIFIED: Readonly<Record<Image['verified'], string>> = {
 };
 const IMPORTED = 'imported';
 const BUILT_IN = 'built-in';
+const UPDATE = commandLine('gnt-image', 'update');
 
 export function ImagesPage(): JSX.Element {
   const images = useLoaded(
@@ -35,7 +35,6 @@ export function ImagesPage(): JSX.Element {
   const shown = images.value.value?.filter(({ name, title, aliases }) =>
     [name, title, ...aliases].some((text) => text.toLowerCase().includes(filter.toLowerCase())),
   );
-  const remove = (name: string): Promise<void> => removeNamed(name, 'image', images.reload);
   return (
     <Page title="Images">
       {images.error.value !== undefined && <Failure error={images.error.value} />}
@@ -92,9 +91,7 @@ export function ImagesPage(): JSX.Element {
                     Launch
                   </Link>
                   {seesCluster.value && image.catalogue === IMPORTED && (
-                    <button type="button" class="danger" onClick={() => void remove(image.name)}>
-                      Remove
-                    </button>
+                    <RemoveButton name={image.name} kind="image" onRemoved={images.reload} />
                   )}
                 </div>
               ),
@@ -116,22 +113,14 @@ function Catalogues({ onChange }: { readonly onChange: () => void }): JSX.Elemen
     async (signal) => (await backgroundApi.GET('/v1/catalogues', { signal })).data,
     [],
   );
-  const updating = useSignal(false);
   const reload = (): void => {
     catalogues.reload();
     onChange();
   };
   const update = async (): Promise<void> => {
-    updating.value = true;
-    try {
-      await api.POST('/v1/catalogues/update', { body: { names: [] } });
-      notify('good', 'The catalogues are up to date');
-      reload();
-    } catch (error) {
-      notify('bad', messageOf(error));
-    } finally {
-      updating.value = false;
-    }
+    await api.POST('/v1/catalogues/update', { body: { names: [] } });
+    notify('good', 'The catalogues are up to date');
+    reload();
   };
   return (
     <section>
@@ -139,9 +128,9 @@ function Catalogues({ onChange }: { readonly onChange: () => void }): JSX.Elemen
         <h2>Catalogues</h2>
         {mayWrite.value && (
           <div class="actions">
-            <button type="button" disabled={updating.value} onClick={() => void update()}>
-              {updating.value ? 'Updating …' : 'Update all'}
-            </button>
+            <ChangeButton of="catalogues" command={UPDATE} run={update}>
+              Update all
+            </ChangeButton>
           </div>
         )}
       </header>
@@ -171,34 +160,35 @@ function Catalogues({ onChange }: { readonly onChange: () => void }): JSX.Elemen
             cell: ({ name }) =>
               mayWrite.value &&
               name !== BUILT_IN &&
-              name !== IMPORTED && (
-                <button
-                  type="button"
-                  class="danger"
-                  onClick={() => void removeNamed(name, 'catalogue', reload)}
-                >
-                  Remove
-                </button>
-              ),
+              name !== IMPORTED && <RemoveButton name={name} kind="catalogue" onRemoved={reload} />,
           },
         ]}
       />
-      <CommandLine>{commandLine('gnt-image', 'update')}</CommandLine>
+      <CommandLine>{UPDATE}</CommandLine>
     </section>
   );
 }
 
-async function removeNamed(
-  name: string,
-  what: 'image' | 'catalogue',
-  reload: () => void,
-): Promise<void> {
-  const text = `The ${what} is removed from this node. Instances keep their disks.`;
-  if (!(await ask({ title: `Remove ${name}?`, text, yes: 'Remove' }))) return;
-  try {
+interface RemoveButtonProps {
+  readonly name: string;
+  readonly kind: 'image' | 'catalogue';
+  readonly onRemoved: () => void;
+}
+
+function RemoveButton({ name, kind, onRemoved }: RemoveButtonProps): JSX.Element {
+  const run = async (): Promise<void> => {
     await api.POST('/v1/images/remove', { body: { name } });
-    reload();
-  } catch (error) {
-    notify('bad', messageOf(error));
-  }
+    notify('good', `${name} is removed`);
+    onRemoved();
+  };
+  return (
+    <ChangeButton
+      of={name}
+      warning={`The ${kind} is removed from this node. Instances keep their disks.`}
+      command={commandLine('gnt-image', 'remove', name)}
+      run={run}
+    >
+      Remove
+    </ChangeButton>
+  );
 }

@@ -2,9 +2,9 @@ import { computed } from '@preact/signals';
 import type { JSX } from 'preact';
 import { type Job, jobs } from '../live/cluster.ts';
 import { api, mayWrite } from '../live/session.ts';
+import { ChangeButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
-import { messageOf } from '../parts/failure.tsx';
-import { formatDuration, formatTime } from '../parts/format.ts';
+import { formatDuration, formatShortTime } from '../parts/format.ts';
 import { JobView } from '../parts/job-view.tsx';
 import { commandLine } from '../parts/quote.ts';
 import { sortRows } from '../parts/rows.ts';
@@ -28,28 +28,29 @@ const COLUMNS: readonly Column<Job>[] = [
     ),
     compare: (a, b) => a.id - b.id,
   },
-  { key: 'status', title: 'State', width: 120, cell: ({ status }) => <State of={status} /> },
-  { key: 'node', title: 'Node', width: 180, cell: ({ node }) => node ?? '', isWide: true },
+  { key: 'status', title: 'State', width: 104, cell: ({ status }) => <State of={status} /> },
+  { key: 'node', title: 'Node', width: 160, cell: ({ node }) => node ?? '', isWide: true },
   {
     key: 'user',
     title: 'User',
-    width: 120,
+    width: 96,
     cell: ({ submitter }) => submitter ?? 'root',
     isWide: true,
   },
   {
     key: 'received',
     title: 'Received',
-    width: 200,
+    width: 160,
     isWide: true,
-    cell: ({ receivedAtMs }) => formatTime(receivedAtMs),
+    cell: ({ receivedAtMs }) => formatShortTime(receivedAtMs),
     compare: (a, b) => a.receivedAtMs - b.receivedAtMs,
   },
   {
     key: 'duration',
     title: 'Duration',
-    width: 110,
+    width: 96,
     isNumber: true,
+    isWide: true,
     cell: ({ startedAtMs, endedAtMs }) =>
       startedAtMs === null || endedAtMs === null ? '' : formatDuration(endedAtMs - startedAtMs),
   },
@@ -76,7 +77,9 @@ export function JobsPage(): JSX.Element {
           Only jobs that have not ended
         </label>
       </div>
-      <CommandLine>{commandLine('gnt-job', 'list')}</CommandLine>
+      <CommandLine>
+        {commandLine('gnt-job', 'list', ...(isOnlyOpen.value ? ['--running'] : []))}
+      </CommandLine>
       <VirtualTable
         label="Jobs"
         columns={COLUMNS}
@@ -93,12 +96,8 @@ export function JobsPage(): JSX.Element {
 export function JobPage({ id }: { readonly id: number }): JSX.Element {
   const job = jobs.items.value.find((each) => each.id === id);
   const cancel = async (): Promise<void> => {
-    try {
-      await api.DELETE('/v1/jobs/{id}', { params: { path: { id: String(id) } } });
-      notify('good', `Job ${id} is being canceled`);
-    } catch (error) {
-      notify('bad', messageOf(error));
-    }
+    await api.DELETE('/v1/jobs/{id}', { params: { path: { id: String(id) } } });
+    notify('good', `Job ${id} is being canceled`);
   };
   const isOpen = job !== undefined && !ENDED.has(job.status);
   return (
@@ -107,9 +106,14 @@ export function JobPage({ id }: { readonly id: number }): JSX.Element {
       actions={
         isOpen &&
         mayWrite.value && (
-          <button type="button" class="danger" onClick={() => void cancel()}>
-            Cancel the job
-          </button>
+          <ChangeButton
+            of={`job ${id}`}
+            look="danger"
+            command={commandLine('gnt-job', 'cancel', String(id))}
+            run={cancel}
+          >
+            Cancel
+          </ChangeButton>
         )
       }
     >

@@ -5,7 +5,7 @@ import { backgroundApi, mayWrite, seesCluster } from '../live/session.ts';
 import { submit } from '../live/submit.ts';
 import { useObjects } from '../live/use-objects.ts';
 import { Bar } from '../parts/bar.tsx';
-import { ChangeButton } from '../parts/change-button.tsx';
+import { OperationButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
 import { Equivalent } from '../parts/equivalent.tsx';
 import { Failure } from '../parts/failure.tsx';
@@ -106,28 +106,28 @@ function NetworkCard({ network, mayChange }: NetworkCardProps): JSX.Element {
       {mayChange && (
         <div class="buttons">
           {nodes.length === 0 ? (
-            <ChangeButton
+            <OperationButton
               of={name}
               opcode={{ opcode: 'NETWORK_CONNECT', name, connection: { mode: 'nat' } }}
             >
               Connect by NAT
-            </ChangeButton>
+            </OperationButton>
           ) : (
-            <ChangeButton
+            <OperationButton
               of={name}
               opcode={{ opcode: 'NETWORK_DISCONNECT', name }}
               warning="Refused while a node has instances in the network."
             >
               Disconnect
-            </ChangeButton>
+            </OperationButton>
           )}
-          <ChangeButton
+          <OperationButton
             of={name}
             opcode={{ opcode: 'NETWORK_REMOVE', name }}
             warning="Refused while nodes or instances use the network."
           >
             Remove
-          </ChangeButton>
+          </OperationButton>
         </div>
       )}
     </section>

@@ -5,7 +5,7 @@ import { nodes } from '../live/cluster.ts';
 import { backgroundApi, mayWrite } from '../live/session.ts';
 import { useLoaded } from '../live/use-loaded.ts';
 import { Bar } from '../parts/bar.tsx';
-import { ChangeButton } from '../parts/change-button.tsx';
+import { OperationButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { formatBytes, formatMiB, formatNumber, formatTime } from '../parts/format.ts';
@@ -96,26 +96,26 @@ function NodeCard({ node, report }: NodeCardProps): JSX.Element {
       {mayWrite.value && (
         <div class="buttons">
           {!flags.offline && (
-            <ChangeButton
+            <OperationButton
               of={name}
               opcode={{ opcode: 'NODE_SET_PARAMS', name, drained: !flags.drained }}
             >
               {flags.drained ? 'Stop draining' : 'Drain'}
-            </ChangeButton>
+            </OperationButton>
           )}
           {flags.offline ? (
-            <ChangeButton of={name} opcode={{ opcode: 'NODE_SET_PARAMS', name, offline: false }}>
+            <OperationButton of={name} opcode={{ opcode: 'NODE_SET_PARAMS', name, offline: false }}>
               Mark as online
-            </ChangeButton>
+            </OperationButton>
           ) : (
             'silent' in node && (
-              <ChangeButton
+              <OperationButton
                 of={name}
                 opcode={{ opcode: 'NODE_SET_PARAMS', name, offline: true }}
                 warning="Other nodes no longer contact it. Its instances stay on it."
               >
                 Mark as offline
-              </ChangeButton>
+              </OperationButton>
             )
           )}
         </div>

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import type { Schemas } from '../../client/api-client.ts';
 import { backgroundApi, isRoot } from '../live/session.ts';
 import { useObjects } from '../live/use-objects.ts';
-import { ChangeButton } from '../parts/change-button.tsx';
+import { OperationButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
 import { Failure } from '../parts/failure.tsx';
 import { Names } from '../parts/list.tsx';
@@ -76,7 +76,7 @@ function OsCard({ os }: { readonly os: Os }): JSX.Element {
       </dl>
       {parameters.length > 0 && (
         <details>
-          <summary>{parameters.length} parameters</summary>
+          <summary>Parameters: {parameters.length}</summary>
           <dl class="facts">
             {parameters.map((parameter) => (
               <Parameter key={parameter.name} {...parameter} value={defaults[parameter.name]} />
@@ -87,27 +87,27 @@ function OsCard({ os }: { readonly os: Os }): JSX.Element {
       {isRoot && (
         <div class="buttons">
           {trust.state === 'trusted' ? (
-            <ChangeButton of={name} opcode={{ opcode: 'OS_SET_PARAMS', name, trusted: false }}>
+            <OperationButton of={name} opcode={{ opcode: 'OS_SET_PARAMS', name, trusted: false }}>
               Stop trusting
-            </ChangeButton>
+            </OperationButton>
           ) : (
-            <ChangeButton
+            <OperationButton
               of={name}
               opcode={{ opcode: 'OS_SET_PARAMS', name, trusted: true }}
               warning="Its scripts may then run as root on the nodes. Read them first."
             >
               Trust
-            </ChangeButton>
+            </OperationButton>
           )}
-          <ChangeButton of={name} opcode={{ opcode: 'OS_SET_PARAMS', name, hidden: !hidden }}>
+          <OperationButton of={name} opcode={{ opcode: 'OS_SET_PARAMS', name, hidden: !hidden }}>
             {hidden ? 'Show in lists' : 'Hide in lists'}
-          </ChangeButton>
-          <ChangeButton
+          </OperationButton>
+          <OperationButton
             of={name}
             opcode={{ opcode: 'OS_SET_PARAMS', name, blacklisted: !blacklisted }}
           >
             {blacklisted ? 'Allow' : 'Blacklist'}
-          </ChangeButton>
+          </OperationButton>
         </div>
       )}
     </section>

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { backgroundApi, mayWrite, seesCluster } from '../live/session.ts';
 import { submit } from '../live/submit.ts';
 import { useObjects } from '../live/use-objects.ts';
-import { ChangeButton } from '../parts/change-button.tsx';
+import { OperationButton } from '../parts/change-button.tsx';
 import { CommandLine } from '../parts/command-line.tsx';
 import { Equivalent } from '../parts/equivalent.tsx';
 import { Failure } from '../parts/failure.tsx';
@@ -51,13 +51,13 @@ export function ProfilesPage(): JSX.Element {
             title: 'Actions',
             cell: ({ name }) =>
               mayChange && (
-                <ChangeButton
+                <OperationButton
                   of={name}
                   opcode={{ opcode: 'PROFILE_REMOVE', name }}
                   warning="Refused while an instance uses the profile."
                 >
                   Remove
-                </ChangeButton>
+                </OperationButton>
               ),
           },
         ]}

@@ -1,12 +1,15 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { CommandLine } from './command-line.tsx';
 
 interface Question {
   readonly title: string;
   readonly text: string;
   /** The word of the button, such as `Remove`. */
   readonly yes: string;
+  /** The equivalent command. */
+  readonly command: string;
   /** The user types this word before the button works. */
   readonly confirm?: string;
   readonly answer: (isYes: boolean) => void;
@@ -67,6 +70,7 @@ export function Asking(): JSX.Element {
               />
             </label>
           )}
+          <CommandLine>{current.command}</CommandLine>
           <div class="actions">
             <button type="button" onClick={() => close(false)}>
               Cancel

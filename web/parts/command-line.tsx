@@ -1,13 +1,21 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { useRef } from 'preact/hooks';
 
 const COPIED_MS = 2000;
 
 /** Shows the command that does the same as this page, with a button to copy it. */
 export function CommandLine({ children }: { readonly children: string }): JSX.Element {
   const isCopied = useSignal(false);
+  const code = useRef<HTMLElement>(null);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(children);
+    try {
+      await navigator.clipboard.writeText(children);
+    } catch {
+      // The browser refuses, for example by a policy. The user can press Ctrl+C.
+      if (code.current !== null) getSelection()?.selectAllChildren(code.current);
+      return;
+    }
     isCopied.value = true;
     setTimeout(() => {
       isCopied.value = false;
@@ -15,7 +23,7 @@ export function CommandLine({ children }: { readonly children: string }): JSX.El
   };
   return (
     <div class="command" role="group" aria-label="Equivalent command">
-      <code>{children}</code>
+      <code ref={code}>{children}</code>
       <button type="button" class="quiet" onClick={() => void copy()}>
         {isCopied.value ? 'Copied' : 'Copy'}
       </button>

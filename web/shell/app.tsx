@@ -1,8 +1,10 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { connection } from '../live/cluster.ts';
-import { lastSession, logOut } from '../live/session.ts';
+import { connection, lostAtMs } from '../live/cluster.ts';
+import { isRoot, lastSession, logOut, session } from '../live/session.ts';
 import { Asking } from '../parts/ask.tsx';
+import { formatTime } from '../parts/format.ts';
+import { Text } from '../parts/text.tsx';
 import { Login } from './login.tsx';
 import { pageOf, sections } from './pages.tsx';
 import { Link, path } from './router.tsx';
@@ -21,6 +23,7 @@ export function App(): JSX.Element {
       </a>
       <Navigation />
       <div class="page" key={lastSession.value?.user}>
+        <Lost />
         {lastSession.value !== null && pageOf(path.value)}
       </div>
       <Notices />
@@ -32,7 +35,6 @@ export function App(): JSX.Element {
 
 function Navigation(): JSX.Element {
   const { user, node, version } = lastSession.value ?? {};
-  const isLoopback = location.protocol === 'http:';
   return (
     <nav aria-label="Main">
       <Link to="/instances" class="brand">
@@ -57,7 +59,7 @@ function Navigation(): JSX.Element {
         <button type="button" class="quiet" onClick={toggleTheme}>
           {theme.value === 'dark' ? 'Light colours' : 'Dark colours'}
         </button>
-        {user !== undefined && !isLoopback && (
+        {user !== undefined && !isRoot && (
           <button type="button" class="quiet" onClick={() => void logOut()}>
             Log out
           </button>
@@ -68,7 +70,7 @@ function Navigation(): JSX.Element {
 }
 
 function isCurrent(section: string): boolean {
-  const shown = path.value === '/' ? '/instances' : path.value;
+  const shown = ['/', '/launch'].includes(path.value) ? '/instances' : path.value;
   return shown === section || shown.startsWith(`${section}/`);
 }
 
@@ -77,9 +79,26 @@ function Connection(): JSX.Element {
   const word =
     state === 'open' ? 'Live' : state === 'connecting' ? 'Connecting …' : 'Reconnecting …';
   return (
-    <p class={`connection ${state === 'open' ? 'open' : 'lost'}`} role="status">
+    <p class={`connection ${state === 'open' ? 'open' : 'broken'}`} role="status">
       {word}
     </p>
+  );
+}
+
+/** Says that the page may be out of date. */
+function Lost(): JSX.Element {
+  const since = lostAtMs.value;
+  const isShown = since !== null && session.value !== null;
+  return (
+    <div role="status">
+      {isShown && (
+        <p class="lost">
+          <Text>{lastSession.value?.node ?? 'The node'}</Text> has not answered since{' '}
+          {formatTime(since)}. This page shows its state at that time.
+          {isRoot && ' If gnt-cluster web has ended, start it again and open the new address.'}
+        </p>
+      )}
+    </div>
   );
 }
 

@@ -1,22 +1,32 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { CommandLine } from '../parts/command-line.tsx';
 import { Text } from '../parts/text.tsx';
 
 interface Notice {
   readonly id: number;
-  readonly tone: 'good' | 'bad';
+  readonly tone: 'good' | 'busy' | 'bad';
   readonly text: string;
+  /** The command that is equivalent to the change. */
+  readonly command?: string | undefined;
+  /** A later notice with the same key replaces this one. */
+  readonly key?: string;
 }
 
-const SHOWN_MS = 8000;
+const SHOWN_MS = 15_000;
 const MAX_NOTICES = 4;
 const notices = signal<readonly Notice[]>([]);
 let nextId = 1;
 
-/** Shows a sentence above the page. Failures stay until the user closes them. */
-export function notify(tone: Notice['tone'], text: string): void {
+/** Shows a sentence above the page. Only good news disappears by itself. */
+export function notify(
+  tone: Notice['tone'],
+  text: string,
+  more: Pick<Notice, 'command' | 'key'> = {},
+): void {
   const id = nextId++;
-  notices.value = [...notices.value, { id, tone, text }].slice(-MAX_NOTICES);
+  const others = notices.value.filter(({ key }) => key === undefined || key !== more.key);
+  notices.value = [...others, { id, tone, text, ...more }].slice(-MAX_NOTICES);
   if (tone === 'good') setTimeout(() => dismiss(id), SHOWN_MS);
 }
 
@@ -27,9 +37,11 @@ function dismiss(id: number): void {
 export function Notices(): JSX.Element {
   return (
     <div class="notices" role="log" aria-label="Notices">
-      {notices.value.map(({ id, tone, text }) => (
-        <p key={id} class={`notice ${tone}`}>
-          <Text>{text}</Text>
+      {notices.value.map(({ id, tone, text, command }) => (
+        <div key={id} class={`notice ${tone}`}>
+          <p>
+            <Text>{text}</Text>
+          </p>
           <button
             type="button"
             class="quiet"
@@ -38,7 +50,8 @@ export function Notices(): JSX.Element {
           >
             ×
           </button>
-        </p>
+          {command !== undefined && <CommandLine>{command}</CommandLine>}
+        </div>
       ))}
     </div>
   );

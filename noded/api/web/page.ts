@@ -93,7 +93,9 @@ export function servePage(context: Context, page: Page): boolean {
   if (file === undefined) return false;
   // Browsers accept Brotli where the network is slow: over TLS.
   const brotli = context.acceptsEncodings('br', 'identity') === 'br' ? file.brotli : null;
-  context.set('Cache-Control', file.isHashed ? 'public, max-age=31536000, immutable' : 'no-cache');
+  // A browser may show a stored document again after a logout.
+  const fresh = isPlace ? 'no-store' : 'no-cache';
+  context.set('Cache-Control', file.isHashed ? 'public, max-age=31536000, immutable' : fresh);
   context.set('Vary', 'Accept-Encoding');
   context.set('ETag', `"${file.tag}${brotli === null ? '' : '-br'}"`);
   context.type = file.type;

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { isDryRun } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
@@ -69,6 +70,22 @@ test('one user of the remote API pushes nobody else out of the history', async (
   assert.equal((await jobs.load(ofRoot))?.id, ofRoot);
   const ids = kept.map(({ id }) => id);
   assert.equal(new Set(ids).size, ids.length);
+});
+
+test('checks of a user displace the oldest of them, and no job', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const store = createSqliteStore({ path: join(dir, 'store'), clock: new ManualClock() });
+  t.after(() => store.close());
+  const jobs = createJobRepository(store, createRecordProblems(silentLogger));
+  const add = (input: object): Promise<unknown> =>
+    jobs.enter((id) => ({ ...example, id, submitter: 'rapi:alice', input: { ...input } }));
+  await add({});
+  for (let count = 0; count < 105; count++) await add({ isDryRun: true });
+  await add({});
+  const kept = await jobs.list();
+  assert.equal(kept.filter(isDryRun).length, 100);
+  assert.equal(kept.length, 102);
 });
 
 test('two nodes that enter jobs at once get a number each, whatever comes between two questions', async (t) => {

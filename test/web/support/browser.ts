@@ -13,20 +13,34 @@ export const noBrowser = existsSync(CHROMIUM)
   : 'Chromium is missing: run sh scripts/host-packages.sh';
 
 let browser: Promise<Browser> | undefined;
-after(async () => (await browser)?.close());
+let cachingBrowser: Promise<Browser> | undefined;
+after(async () => {
+  await (await browser)?.close();
+  await (await cachingBrowser)?.close();
+});
+
+interface ProfileOptions extends BrowserContextOptions {
+  /** The back button shows pages as they were, as in a browser of a user. */
+  readonly hasBackForwardCache?: boolean;
+}
 
 /**
  * Opens an address in a new profile of Chromium. The test fails if a script of the page throws or
  * the page breaks its content security policy.
  */
 export async function openInBrowser(
-  t: TestContext,
+  t: Pick<TestContext, 'after'>,
   address: string,
-  options: BrowserContextOptions = {},
+  { hasBackForwardCache = false, ...options }: ProfileOptions = {},
 ): Promise<Page> {
-  browser ??= chromium.launch({ executablePath: CHROMIUM });
+  const launched = hasBackForwardCache
+    ? (cachingBrowser ??= chromium.launch({
+        executablePath: CHROMIUM,
+        ignoreDefaultArgs: ['--disable-back-forward-cache'],
+      }))
+    : (browser ??= chromium.launch({ executablePath: CHROMIUM }));
   const profile = await (
-    await browser
+    await launched
   ).newContext({
     viewport: { width: 1280, height: 800 },
     // The loopback page uses http; the permanent page has a certificate of its own.

@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX, TargetedInputEvent } from 'preact';
-import { useId } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import { Text } from '../../parts/text.tsx';
 import type { HookRow, NicRow, ParameterRow, Visibility } from './install-form.ts';
 
@@ -20,10 +20,21 @@ interface RowsProps<Row> {
 function Rows<Row>(props: RowsProps<Row>): JSX.Element {
   const { legend, help, fault, rows, onChange, blank, add, render } = props;
   const id = useId();
+  const place = useRef<HTMLFieldSetElement>(null);
+  const count = useRef(rows.length);
+  useEffect(() => {
+    // The keyboard continues in the new row.
+    if (rows.length > count.current)
+      [...(place.current?.querySelectorAll('.row') ?? [])]
+        .at(-1)
+        ?.querySelector<HTMLElement>('input, select')
+        ?.focus();
+    count.current = rows.length;
+  }, [rows.length]);
   const change = (index: number, part: Partial<Row>): void =>
     onChange(rows.map((row, at) => (at === index ? { ...row, ...part } : row)));
   return (
-    <fieldset class="rows" aria-describedby={`${id}-help`}>
+    <fieldset class="rows" ref={place} aria-describedby={`${id}-help`}>
       <legend>{legend}</legend>
       <p class="help" id={`${id}-help`}>
         {help}

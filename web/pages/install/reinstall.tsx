@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import type { Schemas } from '../../../client/api-client.ts';
+import { commandOf } from '../../commands/command-of.ts';
 import { backgroundApi, seesCluster } from '../../live/session.ts';
 import { submit } from '../../live/submit.ts';
 import { useLoaded } from '../../live/use-loaded.ts';
@@ -94,8 +95,9 @@ function ReinstallForm({ instance, choices }: ReinstallFormProps): JSX.Element {
   const send = async (): Promise<void> => {
     if (!isComplete || isSending.value) return;
     const text = 'All data on the disks of the instance is removed.';
-    if (!(await ask({ title: `Reinstall ${name}?`, text, yes: 'Reinstall', confirm: name })))
-      return;
+    const { text: command } = commandOf(opcode);
+    const title = `Reinstall ${name}?`;
+    if (!(await ask({ title, text, yes: 'Reinstall', confirm: name, command }))) return;
     isSending.value = true;
     try {
       await submit(opcode);

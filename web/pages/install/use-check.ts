@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ApiFailure } from '../../../client/api-client.ts';
 import { backgroundApi } from '../../live/session.ts';
-import type { Opcode } from '../../live/submit.ts';
+import type { KnownOpcode } from '../../commands/command-of.ts';
 import { isImageName, type Resolved } from './install-form.ts';
 
 /** Milliseconds without a key press before the node is asked. */
@@ -22,7 +22,7 @@ const IDLE: Check = { state: 'idle', failure: undefined, hookSteps: [] };
  * Asks the node whether it would accept an operation, after each change.
  * @param opcode undefined: the form has faults, and nothing is asked
  */
-export function useCheck(opcode: Opcode | undefined): Signal<Check> {
+export function useCheck(opcode: KnownOpcode | undefined): Signal<Check> {
   const check = useSignal(IDLE);
   const text = JSON.stringify(opcode);
   useEffect(() => {

@@ -1,63 +1,57 @@
-import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { type Opcode, submitOrNotify } from '../../live/submit.ts';
-import { ask } from '../../parts/ask.tsx';
+import { OperationButton } from '../../parts/change-button.tsx';
 import { instancePath, Link, navigate } from '../../shell/router.tsx';
 import type { SectionProps } from './instance.tsx';
 
+const UP: ReadonlySet<string> = new Set(['running', 'paused', 'ERROR_up']);
+const SHUTDOWN = 'The guest is asked to shut down, and powered off after two minutes.';
+
 /** Buttons that start, stop, restart, reinstall or remove the instance. */
-export function Actions({ instance: { name, status } }: SectionProps): JSX.Element {
-  const isBusy = useSignal(false);
-  const run = async (opcode: Opcode): Promise<number | undefined> => {
-    isBusy.value = true;
-    try {
-      return await submitOrNotify(opcode);
-    } finally {
-      isBusy.value = false;
-    }
-  };
-  const isUp = ['running', 'paused', 'ERROR_up'].includes(status);
-  const stop = async (): Promise<void> => {
-    const text = 'The guest is asked to shut down, and powered off after two minutes.';
-    if (await ask({ title: `Stop ${name}?`, text, yes: 'Stop' }))
-      await run({ opcode: 'INSTANCE_SHUTDOWN', name });
-  };
-  const remove = async (): Promise<void> => {
-    const text = 'The instance, its disks and its snapshots are deleted.';
-    if (!(await ask({ title: `Remove ${name}?`, text, yes: 'Remove', confirm: name }))) return;
-    if ((await run({ opcode: 'INSTANCE_REMOVE', name })) !== undefined) navigate('/instances');
-  };
+export function Actions({ instance: { name, status, install } }: SectionProps): JSX.Element {
+  const isInstalled = install?.state !== 'failed';
   return (
     <>
-      {isUp ? (
+      {UP.has(status) ? (
         <>
-          <button type="button" disabled={isBusy} onClick={() => void stop()}>
+          <OperationButton
+            of={name}
+            opcode={{ opcode: 'INSTANCE_SHUTDOWN', name }}
+            warning={SHUTDOWN}
+            look={undefined}
+          >
             Stop
-          </button>
-          <button
-            type="button"
-            disabled={isBusy}
-            onClick={() => void run({ opcode: 'INSTANCE_REBOOT', name })}
+          </OperationButton>
+          <OperationButton
+            of={name}
+            opcode={{ opcode: 'INSTANCE_REBOOT', name }}
+            warning={`${SHUTDOWN} Then it starts again.`}
+            look={undefined}
           >
             Restart
-          </button>
+          </OperationButton>
         </>
       ) : (
-        <button
-          type="button"
-          class="primary"
-          disabled={isBusy.value || status === 'installing'}
-          onClick={() => void run({ opcode: 'INSTANCE_STARTUP', name })}
+        <OperationButton
+          of={name}
+          opcode={{ opcode: 'INSTANCE_STARTUP', name }}
+          look={isInstalled ? 'primary' : undefined}
+          blocked={status === 'installing' ? 'The installation runs' : undefined}
         >
           Start
-        </button>
+        </OperationButton>
       )}
       <Link to={instancePath(name, 'reinstall')} class="button">
         Reinstall
       </Link>
-      <button type="button" class="danger" disabled={isBusy} onClick={() => void remove()}>
+      <OperationButton
+        of={name}
+        opcode={{ opcode: 'INSTANCE_REMOVE', name }}
+        warning="The instance, its disks and its snapshots are deleted."
+        confirm={name}
+        onAccepted={() => navigate('/instances')}
+      >
         Remove
-      </button>
+      </OperationButton>
     </>
   );
 }

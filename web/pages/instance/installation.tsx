@@ -12,7 +12,10 @@ import type { SectionProps } from './instance.tsx';
 export function InstallationSection({ instance: { name, install } }: SectionProps): JSX.Element {
   if (install === null)
     return (
-      <p class="soft">Nothing was installed here: the instance was created with empty disks.</p>
+      <>
+        <p class="soft">Nothing was installed here: the instance was created with empty disks.</p>
+        <CommandLine>{commandLine('gnt-instance', 'reinstall', name)}</CommandLine>
+      </>
     );
   return install.state === 'installing' ? (
     <>

@@ -97,7 +97,8 @@ export function InstancePage({ name, section }: InstancePageProps): JSX.Element 
 function remedyOf({ status, explanation }: Info): string {
   const word = wordOfState(status);
   if (explanation === word) return '';
-  return explanation.startsWith(`${word}. `) ? explanation.slice(word.length + 2) : explanation;
+  const said = [`${word}. `, `the ${word} `].find((start) => explanation.startsWith(start)) ?? '';
+  return explanation.slice(said.length);
 }
 
 /** Changes whenever the record or the state of the instance changes. */

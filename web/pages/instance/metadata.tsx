@@ -31,7 +31,15 @@ export function MetadataSection({ instance }: SectionProps): JSX.Element {
     },
     [name, path.value, running?.pid],
   );
-  if (!communication) return <p class="soft">The channel of this instance is off.</p>;
+  if (!communication)
+    return (
+      <>
+        <p class="soft">The guest has no metadata: its channel to the node is off. Turn it on:</p>
+        <CommandLine>
+          {commandLine('gnt-instance', 'modify', '--communication', 'yes', name)}
+        </CommandLine>
+      </>
+    );
   const shown = value.value?.path === path.value ? value.value : undefined;
   const entries = shown === undefined ? null : entriesOf(path.value, shown.text);
   return (

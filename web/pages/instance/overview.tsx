@@ -170,12 +170,12 @@ function Disks({ instance: { disks } }: SectionProps): JSX.Element {
   );
 }
 
-function Nics({ instance: { nics } }: SectionProps): JSX.Element {
+function Nics({ instance: { nics, communication } }: SectionProps): JSX.Element {
   return (
     <section class="panel">
       <h2>NICs</h2>
       {nics.length === 0 ? (
-        <p class="soft">The instance has no NIC besides its channel.</p>
+        <p class="soft">None{communication && ' besides the channel to the node'}.</p>
       ) : (
         <table class="plain">
           <thead>

@@ -1,34 +1,30 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { mayWrite } from '../../live/session.ts';
-import { submitOrNotify } from '../../live/submit.ts';
-import { ask } from '../../parts/ask.tsx';
+import { submit } from '../../live/submit.ts';
+import { OperationButton } from '../../parts/change-button.tsx';
 import { CommandLine } from '../../parts/command-line.tsx';
+import { messageOf } from '../../parts/failure.tsx';
 import { formatTime } from '../../parts/format.ts';
 import { commandLine } from '../../parts/quote.ts';
 import { Text } from '../../parts/text.tsx';
+import { notify } from '../../shell/notices.tsx';
 import type { SectionProps } from './instance.tsx';
 
 export function SnapshotsSection({
   instance: { name, snapshots, running },
 }: SectionProps): JSX.Element {
   const label = useSignal('');
-  const restore = async (snapshot: string): Promise<void> => {
-    const text = 'The disks return to the snapshot. Later writes are lost.';
-    if (await ask({ title: `Restore ${snapshot}?`, text, yes: 'Restore' }))
-      await submitOrNotify({ opcode: 'INSTANCE_RESTORE', name, snapshot });
-  };
-  const remove = async (snapshot: string): Promise<void> => {
-    const text = 'The disks stay as they are. The snapshot cannot be restored afterwards.';
-    if (await ask({ title: `Remove ${snapshot}?`, text, yes: 'Remove' }))
-      await submitOrNotify({ opcode: 'INSTANCE_REMOVE_SNAPSHOT', name, snapshot });
-  };
   const take = async (event: Event): Promise<void> => {
     event.preventDefault();
     const snapshot = label.value.trim();
     if (snapshot === '') return;
-    const job = await submitOrNotify({ opcode: 'INSTANCE_SNAPSHOT', name, snapshot });
-    if (job !== undefined) label.value = '';
+    try {
+      await submit({ opcode: 'INSTANCE_SNAPSHOT', name, snapshot });
+      label.value = '';
+    } catch (error) {
+      notify('bad', messageOf(error));
+    }
   };
   return (
     <>
@@ -57,19 +53,23 @@ export function SnapshotsSection({
                   <td>{wasRunning ? 'was running: as after a power cut' : 'was stopped'}</td>
                   <td class="actions">
                     {mayWrite.value && (
-                      <>
-                        <button
-                          type="button"
-                          disabled={running !== null}
-                          title={running === null ? undefined : 'Stop the instance first'}
-                          onClick={() => void restore(snapshot)}
+                      <div class="buttons">
+                        <OperationButton
+                          of={snapshot}
+                          opcode={{ opcode: 'INSTANCE_RESTORE', name, snapshot }}
+                          warning="The disks return to the snapshot. Later writes are lost."
+                          blocked={running === null ? undefined : 'Stop the instance first'}
                         >
                           Restore
-                        </button>
-                        <button type="button" onClick={() => void remove(snapshot)}>
+                        </OperationButton>
+                        <OperationButton
+                          of={snapshot}
+                          opcode={{ opcode: 'INSTANCE_REMOVE_SNAPSHOT', name, snapshot }}
+                          warning="The disks stay as they are. The snapshot cannot be restored afterwards."
+                        >
                           Remove
-                        </button>
-                      </>
+                        </OperationButton>
+                      </div>
                     )}
                   </td>
                 </tr>

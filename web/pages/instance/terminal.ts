@@ -41,8 +41,8 @@ export function openTerminal(
     Reflect.deleteProperty(document, 'createElement');
   }
   terminal.focus();
-  terminal.attachCustomKeyEventHandler(({ ctrlKey, altKey, key }) => {
-    if (!ctrlKey || !altKey || key.toLowerCase() !== 'q') return true;
+  terminal.attachCustomKeyEventHandler((event) => {
+    if (!isLeaveKey(event)) return true;
     terminal.blur();
     document.querySelector<HTMLElement>('.tabs a[aria-current]')?.focus();
     return false;
@@ -76,6 +76,15 @@ export function openTerminal(
     socket.close();
     terminal.dispose();
   });
+}
+
+/**
+ * Recognizes Ctrl+Alt+Q. On some keyboards this types another character, which AltGr+Q types too:
+ * that one belongs to the guest.
+ */
+function isLeaveKey(event: KeyboardEvent): boolean {
+  const isQ = event.key.toLowerCase() === 'q' || event.code === 'KeyQ';
+  return event.ctrlKey && event.altKey && isQ && !event.getModifierState('AltGraph');
 }
 
 /**

@@ -44,7 +44,7 @@ test('a name with a hash is kept, and the index is asked again', async (t) => {
   const script = await askWeb(`${origin}/main-ABCD1234.js`);
   assert.match(script.headers['cache-control'] ?? '', /immutable/);
   const index = await askWeb(origin);
-  assert.equal(index.headers['cache-control'], 'no-cache');
+  assert.equal(index.headers['cache-control'], 'no-store');
   const again = { headers: { 'if-none-match': index.headers.etag ?? '' } };
   assert.equal((await askWeb(origin, again)).status, 304);
 });
