@@ -178,7 +178,6 @@ class RegexParser {
   #group(flags: Flags): RegexNode {
     const named = this.#takeMatch('?', /^\?P?<([A-Za-z_]\w*)>/);
     const inner = named ? null : this.#takeMatch('?', /^\?([ims]*)(?:-([ims]+))?:/);
-    if (!named && !inner && this.#characters[this.#at] === '?') throw this.#error();
     const index = inner ? null : this.#names.push(named?.[1] ?? '') - 1;
     if (this.#names.length > MAX_GROUPS)
       throw new CallError(`a pattern has more than ${MAX_GROUPS} groups`);
