@@ -7,6 +7,10 @@ const HOPS = 8;
 const IMPORT = /(?:from |import\()\s*'([.#][^']*\.ts)'/g;
 /** A test starts this file in a child process, which inherits the loader hook. */
 const START = /'((?:metad|noded|cluster-cli)\/[^' ]*\.ts)'/g;
+/** The same by its launcher, which runs the sources if there is no newer bundle. */
+const LAUNCH = /['/]gnt-(noded|metad)'/g;
+/** Files that start programs for tests. */
+const STARTS = /^(?:test|scripts\/demo)\//;
 
 /** Compares the reference documents with the code that they are generated from. */
 export const REFERENCE = 'test/scripts/docs/generate.int.test.ts';
@@ -16,8 +20,8 @@ const LEADS_ON =
   /^test\/|^cluster-cli\/(main-commands|create-command|programs)\.ts$|^cluster-cli\/.*\/program[^/]*\.ts$/;
 
 /**
- * Returns a function that gives the fast tests that reach a file by imports: those of its program,
- * or all for a file in `shared/`. Pure and near tests come first.
+ * Returns a function that gives the fast tests that reach a file by imports or by starting its
+ * program. Pure and near tests come first.
  */
 export function findNearTests(projectDir: string): (file: string) => readonly string[] {
   const imports = createImports(projectDir);
@@ -27,8 +31,6 @@ export function findNearTests(projectDir: string): (file: string) => readonly st
     text: readFileSync(join(projectDir, test), 'utf8'),
   }));
   return (file) => {
-    const [program = ''] = file.split('/');
-    const folder = program === 'shared' ? 'test/' : `test/${program}/`;
     const wing = `test/${dirname(file).split('/').slice(0, 2).join('/')}/`;
     const words = new Set(file.split(/[/.-]/));
     const sharedWords = (test: string): number =>
@@ -44,7 +46,7 @@ export function findNearTests(projectDir: string): (file: string) => readonly st
       (test.startsWith(wing) ? 4 : 0) -
       (test.startsWith(`test/${dirname(file)}/`) ? 4 : 0);
     return reached
-      .filter(({ hops, test }) => hops.has(file) && (test.startsWith(folder) || test === REFERENCE))
+      .filter(({ hops, test }) => hops.has(file))
       .sort((a, b) => rank(a) - rank(b))
       .map(({ test }) => test);
   };
@@ -74,8 +76,10 @@ function createImports(projectDir: string): Imports {
     const imported = [...text.matchAll(IMPORT)].map(([, name = '']) =>
       name.startsWith('#') ? name.slice(1) : join(dirname(file), name),
     );
-    const started = file.startsWith('test/') ? [...text.matchAll(START)] : [];
-    return [...imported, ...started.map(([, name = '']) => name)].filter((each) =>
+    const namesIn = (pattern: RegExp): readonly string[] =>
+      STARTS.test(file) ? [...text.matchAll(pattern)].map(([, name = '']) => name) : [];
+    const launched = namesIn(LAUNCH).map((program) => `${program}/main.ts`);
+    return [...imported, ...namesIn(START), ...launched].filter((each) =>
       existsSync(join(projectDir, each)),
     );
   };

@@ -14,7 +14,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { Secret } from '#shared/secret/secret.ts';
-import type { ControlAnswer, ControlChannel } from './control-request.ts';
+import type { ControlAnswer, ControlChannel, ControlRequest } from './control-request.ts';
 
 export interface TreeAnswer {
   readonly status: number;
@@ -91,21 +91,30 @@ const refusal = z.object({ code: z.string().max(64), message: z.string().max(409
 
 /** Creates noded's calls to metad (shared/contract/metad-control.ts). */
 export function createMetadCalls(channel: ControlChannel): MetadCalls {
+  /** Requests a part of an instance. `what` names it in errors. */
+  const askPart = async (
+    uuid: string,
+    what: string,
+    { part, ...request }: Omit<ControlRequest, 'path'> & { readonly part: string },
+  ): Promise<ControlAnswer> => {
+    const answer = await channel.ask({ ...request, path: `${instancePath(uuid)}/${part}` });
+    if (isSuccess(answer)) return answer;
+    throw failed(answer, uuid, what);
+  };
   return {
     async putView(view, isGuestUp = false) {
       const answer = await channel.ask({
         method: 'PUT',
         path: `${instancePath(view.uuid)}${isGuestUp ? '?guest=up' : ''}`,
-        headers: { 'content-type': 'application/json' },
-        body: Buffer.from(JSON.stringify(view)),
+        ...jsonBody(view),
       });
-      if (answer.status !== 204) throw refused(answer, `the view of ${view.name}`);
+      if (!isSuccess(answer)) throw refused(answer, `the view of ${view.name}`);
       const lost = ownValue(answer.headers, LOST_SECRETS_HEADER) ?? '';
       return z.array(osParameterName).parse(String(lost).split(',').filter(Boolean));
     },
     async deleteView(uuid) {
       const answer = await channel.ask({ method: 'DELETE', path: instancePath(uuid) });
-      if (answer.status !== 204) throw refused(answer, `the removal of ${uuid}`);
+      if (!isSuccess(answer)) throw refused(answer, `the removal of ${uuid}`);
     },
     status: () => askStatus(channel),
     async tree(uuid, path, isPartial = false) {
@@ -118,14 +127,13 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       const query = new URLSearchParams();
       if (offset !== undefined) query.set('offset', String(offset));
       if (waitS !== undefined) query.set('wait', String(waitS));
-      const answer = await channel.ask({
+      const answer = await askPart(uuid, 'the queue', {
         method: 'GET',
-        path: `${instancePath(uuid)}/queue?${query.toString()}`,
+        part: `queue?${query.toString()}`,
         timeoutMs: STATUS_TIMEOUT_MS + (waitS ?? 0) * 1000,
         signal,
       });
       if (answer.status === 204) return null;
-      if (answer.status !== 200) throw failed(answer, uuid, 'the queue');
       const nextOffset = Number(ownValue(answer.headers, OFFSET_HEADER.toLowerCase()) ?? 0);
       return { bytes: answer.body, nextOffset };
     },
@@ -137,7 +145,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
         body: bytes,
       });
       if (answer.status === 413 || answer.status === 429) throw channelFull(answer, bytes.length);
-      if (answer.status !== 204) throw failed(answer, uuid, 'the queue');
+      if (!isSuccess(answer)) throw failed(answer, uuid, 'the queue');
     },
     async connect(uuid, port, signal) {
       const path = `${instancePath(uuid)}/connect/${port}`;
@@ -150,41 +158,28 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       });
     },
     async replaceTokens(uuid) {
-      const answer = await channel.ask({
-        method: 'DELETE',
-        path: `${instancePath(uuid)}/tokens`,
-      });
-      if (answer.status !== 204) throw failed(answer, uuid, 'the new tokens');
+      await askPart(uuid, 'the new tokens', { method: 'DELETE', part: 'tokens' });
     },
     async secrets(uuid) {
-      const answer = await channel.ask({ method: 'GET', path: `${instancePath(uuid)}/secrets` });
-      if (answer.status !== 200) throw failed(answer, uuid, 'the secrets');
-      const values = z.record(z.string(), z.string()).parse(parseJson(answer.body));
+      const { body } = await askPart(uuid, 'the secrets', { method: 'GET', part: 'secrets' });
+      const values = z.record(z.string(), z.string()).parse(parseJson(body));
       return new Map(Object.entries(values).map(([name, value]) => [name, new Secret(value)]));
     },
     async leave(uuid) {
-      const answer = await channel.ask({ method: 'POST', path: `${instancePath(uuid)}/leave` });
-      if (answer.status !== 200) throw failed(answer, uuid, "the guest's state");
-      return guestState.parse(parseJson(answer.body));
+      const { body } = await askPart(uuid, "the guest's state", { method: 'POST', part: 'leave' });
+      return guestState.parse(parseJson(body));
     },
     async stay(uuid) {
-      const answer = await channel.ask({ method: 'DELETE', path: `${instancePath(uuid)}/leave` });
-      if (answer.status !== 204)
-        throw failed(answer, uuid, 'the confirmation that the guest stays');
+      const what = 'the confirmation that the guest stays';
+      await askPart(uuid, what, { method: 'DELETE', part: 'leave' });
     },
     async arrive(uuid, state) {
-      const answer = await channel.ask({
-        method: 'PUT',
-        path: `${instancePath(uuid)}/arrive`,
-        headers: { 'content-type': 'application/json' },
-        body: Buffer.from(JSON.stringify(state)),
-      });
-      if (answer.status !== 204)
-        throw failed(answer, uuid, "the guest's state from its former node");
+      const what = "the guest's state from its former node";
+      await askPart(uuid, what, { method: 'PUT', part: 'arrive', ...jsonBody(state) });
     },
     async metrics() {
       const answer = await channel.ask({ method: 'GET', path: '/metrics' });
-      if (answer.status !== 200) throw refused(answer, 'the metrics');
+      if (!isSuccess(answer)) throw refused(answer, 'the metrics');
       return answer.body.toString('utf8');
     },
   };
@@ -213,6 +208,17 @@ export async function askStatus(
   const parsed = metadStatus.safeParse(parseJson(answer.body));
   if (answer.status === 200 && parsed.success) return parsed.data;
   throw new ForeignMetad(answer.status);
+}
+
+function isSuccess({ status }: ControlAnswer): boolean {
+  return status >= 200 && status < 300;
+}
+
+function jsonBody(value: unknown): Pick<ControlRequest, 'headers' | 'body'> {
+  return {
+    headers: { 'content-type': 'application/json' },
+    body: Buffer.from(JSON.stringify(value)),
+  };
 }
 
 function instancePath(uuid: string): string {
