@@ -46,7 +46,7 @@ export function findNearTests(projectDir: string): (file: string) => readonly st
       (test.startsWith(wing) ? 4 : 0) -
       (test.startsWith(`test/${dirname(file)}/`) ? 4 : 0);
     return reached
-      .filter(({ hops, test }) => hops.has(file))
+      .filter(({ hops }) => hops.has(file))
       .sort((a, b) => rank(a) - rank(b))
       .map(({ test }) => test);
   };
