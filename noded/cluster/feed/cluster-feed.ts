@@ -52,8 +52,7 @@ export class ClusterFeed implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#stopping);
-    const follower = await this.#follower?.catch(() => undefined);
-    follower?.[Symbol.dispose]();
+    await this.#stop();
   }
 
   #enter(signal: AbortSignal): void {
@@ -69,17 +68,21 @@ export class ClusterFeed implements AsyncDisposable {
   }
 
   #start(): Promise<ChangeFollower> {
-    this.#follower ??= startFollower(this.#sources).catch((error: unknown) => {
-      this.#follower = undefined;
-      throw error;
+    if (this.#follower !== undefined) return this.#follower;
+    const started = startFollower(this.#sources);
+    this.#follower = started;
+    started.catch(() => {
+      if (this.#follower === started) this.#follower = undefined;
     });
-    return this.#follower;
+    return started;
   }
 
   async #stop(): Promise<void> {
     const follower = this.#follower;
     this.#follower = undefined;
-    (await follower)?.[Symbol.dispose]();
+    // Its reader has the error of a failed start.
+    const started = await follower?.catch(() => undefined);
+    started?.[Symbol.dispose]();
   }
 }
 

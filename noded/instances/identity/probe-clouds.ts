@@ -18,7 +18,7 @@ export interface ProbedServer {
   readonly problem: string | null;
 }
 
-/** Asks the servers of `--identity-aws` and `--identity-google` for credentials, without a token. */
+/** Asks the servers of the settings for credentials, without a token. */
 export async function probeClouds({
   identity,
   imageCa,

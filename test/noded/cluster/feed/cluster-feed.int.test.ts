@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { silentLogger } from '#shared/log/log.ts';
 import { ClusterFeed } from '../../../../noded/cluster/feed/cluster-feed.ts';
 import type { ClusterChange, FeedSources } from '../../../../noded/cluster/feed/change-follower.ts';
@@ -16,6 +17,7 @@ function createCluster(t: TestContext, options: { readonly lingerMs?: number } =
     ['node2', { state: 'told', running: new Map(), room: null }],
   ]);
   let failures = 0;
+  let answer = Promise.resolve();
   const sources: FeedSources = {
     owns: (node) => node === 'node1',
     store: {
@@ -25,10 +27,11 @@ function createCluster(t: TestContext, options: { readonly lingerMs?: number } =
         return { caughtUp: () => Promise.resolve(), end: () => notes.delete(collection) };
       },
     },
-    summaryParts: () => {
-      if (failures === 0) return Promise.resolve(parts);
+    summaryParts: async () => {
+      await answer;
+      if (failures === 0) return parts;
       failures -= 1;
-      return Promise.reject(new Error('the store is away'));
+      throw new Error('the store is away');
     },
     listRunning: () => [],
     facts: () => Promise.resolve(facts),
@@ -49,6 +52,8 @@ function createCluster(t: TestContext, options: { readonly lingerMs?: number } =
       notes.get('instances')?.(['changed']);
     },
     setFacts: (state: 'silent') => (facts = new Map([['node2', { state }]])),
+    /** Delays the answers of the store. */
+    answerAfter: (given: Promise<void>) => (answer = given),
     fail: (times: number) => (failures = times),
     open: async (lastId?: string) => {
       const left = new AbortController();
@@ -132,4 +137,21 @@ test('the feed watches nothing without readers, and a late reader starts anew', 
   first.close();
   while (notes.size > 0) await new Promise((resolve) => setTimeout(resolve, 10));
   assert.equal((await open(first.id)).isResumed, false);
+});
+
+test('a failed start without readers ends neither the process nor the feed of later readers', async (t) => {
+  const { feed, notes, open, answerAfter } = createCluster(t, { lingerMs: 0 });
+  const store = Promise.withResolvers<void>();
+  void answerAfter(store.promise);
+  const left = new AbortController();
+  const early = feed.open(undefined, left.signal);
+  left.abort();
+  await sleep(10);
+  void answerAfter(Promise.resolve());
+  const { close } = await open();
+  store.reject(new Error('the store is away'));
+  await assert.rejects(early, /the store is away/);
+  close();
+  await sleep(10);
+  assert.equal(notes.size, 0, 'the later feed has ended, too');
 });
