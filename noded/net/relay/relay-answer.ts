@@ -52,9 +52,8 @@ export function guestHeaders(
   if (REDIRECTIONS.includes(status) && relayed === undefined) throw outside(location, url);
   const passed = answerHeaders(answer.rawHeaders);
   if (relayed !== undefined) passed.push('location', relayed);
-  const values = passed.map((text, index) =>
-    index % 2 === 0 ? text : scrub(text, credential.forms),
-  );
+  const scrubber = new Scrubber(credential.forms);
+  const values = passed.map((text, index) => (index % 2 === 0 ? text : scrub(text, scrubber)));
   return length === undefined ? values : [...values, 'content-length', length];
 }
 
@@ -79,8 +78,7 @@ function outside(location: string | undefined, url: URL): Refusal {
   );
 }
 
-function scrub(text: string, forms: readonly string[]): string {
-  const scrubber = new Scrubber(forms);
+function scrub(text: string, scrubber: Scrubber): string {
   const parts = [scrubber.push(Buffer.from(text, 'latin1')), scrubber.end()];
   return Buffer.concat(parts).toString('latin1');
 }

@@ -28,7 +28,7 @@ export class Scrubber {
     return this.#release(bytes, bytes.length - this.#unfinished(bytes));
   }
 
-  /** Returns the rest at the end of the stream. */
+  /** Returns the rest at the end of the stream. Another stream may follow. */
   end(): Buffer {
     return this.#release(this.#held, this.#held.length);
   }
