@@ -42,6 +42,20 @@ const image = {
   ...{ verified: 'catalogue', isCached: false, isShadowed: false },
 };
 const ANSWERS = {
+  'POST /v1/catalogues': null,
+  'POST /v1/catalogues/update': null,
+  'POST /v1/images/import': null,
+  'POST /v1/images/remove': null,
+  'DELETE /v1/nodes/node9': null,
+  'GET /v1/cluster/renew-crypto': { renewals: 0, done: [] },
+  'POST /v1/cluster/renew-crypto': { nodes: ['node1', 'node2'], skipped: ['node3'] },
+  'POST /v1/relays/api/secret': {
+    nodes: ['node1'],
+    missing: [{ node: 'node2', reason: 'it does not respond' }],
+  },
+  'POST /v1/cluster/join-tokens': {
+    ...{ token: 'gnt-TOKEN', expiresAtMs: NOW_MS, store: 'redis://127.0.0.1:6379' },
+  },
   'GET /v1/networks': [
     {
       ...{ name: 'lan', uuid: UUID, network: '10.9.0.0/24', gateway: '10.9.0.1', macPrefix: null },
@@ -121,7 +135,13 @@ function fill(daemon: DaemonStandIn): void {
 }
 
 async function follow(line: string, daemon: DaemonStandIn): Promise<string> {
-  for (const list of [daemon.submitted, daemon.dryRuns, daemon.canceled, daemon.tokensReplaced])
+  for (const list of [
+    daemon.submitted,
+    daemon.dryRuns,
+    daemon.canceled,
+    daemon.tokensReplaced,
+    daemon.changing,
+  ])
     list.splice(0);
   daemon.jobs.splice(3);
   const words = (line.match(/'[^']*'|[^\s']+/g) ?? []).map((word) => word.replaceAll("'", ''));
@@ -132,6 +152,7 @@ async function follow(line: string, daemon: DaemonStandIn): Promise<string> {
     ...daemon.dryRuns.map((opcode) => `> dry run ${describeOpcode(opcode)}\n`),
     ...daemon.canceled.map((id) => `> cancel ${id}\n`),
     ...daemon.tokensReplaced.map((name) => `> replace the tokens of ${name}\n`),
+    ...daemon.changing.map((request) => `> ${request}\n`),
   ];
   const printed = `${stdout}${stdout === '' || stdout.endsWith('\n') ? '' : '\n'}${stderr}`
     .replaceAll(root, '/ROOT')

@@ -68,8 +68,10 @@ export interface DaemonStandIn {
   installLog: string;
   /** Number of requests that find the channel closed. */
   closedFor: number;
-  /** Other answers, by `GET /v1/networks`. */
+  /** Other answers, by `GET /v1/networks`; null: no content. */
   readonly answers: Map<string, unknown>;
+  /** Requests for those answers that change something. */
+  readonly changing: string[];
   /** The next event stream is cut after this many events. */
   cutAfterEvents: number;
   close(): Promise<void>;
@@ -107,6 +109,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     installLog: '',
     closedFor: 0,
     answers: new Map(),
+    changing: [],
     cutAfterEvents: Infinity,
     close: async () => {
       // The server waits for upgraded sockets, but closeAllConnections does not close them.
@@ -158,7 +161,11 @@ async function answer(
   };
   const body = await readBody(request);
   const other = standIn.answers.get(`${request.method} ${url.pathname}`);
-  if (other !== undefined) return json(200, other);
+  if (other !== undefined) {
+    if (request.method !== 'GET')
+      standIn.changing.push(`${request.method} ${url.pathname}${url.search} ${body}`.trimEnd());
+    return other === null ? void response.writeHead(204).end() : json(200, other);
+  }
   if (kind === 'jobs')
     return answerJobs(standIn, opcodes, { request, response, url, name, rest, body, json });
   switch (`${request.method} ${kind}`) {
