@@ -154,10 +154,11 @@ async function follow(line: string, daemon: DaemonStandIn): Promise<string> {
     ...daemon.tokensReplaced.map((name) => `> replace the tokens of ${name}\n`),
     ...daemon.changing.map((request) => `> ${request}\n`),
   ];
-  const printed = `${stdout}${stdout === '' || stdout.endsWith('\n') ? '' : '\n'}${stderr}`
+  const printed = `${stdout}${stdout === '' || stdout.endsWith('\n') ? '' : '\n'}${stderr}`;
+  const told = `${sent.join('')}${printed}`
     .replaceAll(root, '/ROOT')
     .replaceAll(process.cwd(), '/HERE');
-  return `$ ${line}\n${sent.join('')}${printed}[${status}]\n\n`;
+  return `$ ${line}\n${told}[${status}]\n\n`;
 }
 
 /** Returns the fields that differ from an opcode with a name only. */
