@@ -163,7 +163,9 @@ async function answer(
   const other = standIn.answers.get(`${request.method} ${url.pathname}`);
   if (other !== undefined) {
     if (request.method !== 'GET')
-      standIn.changing.push(`${request.method} ${url.pathname}${url.search} ${body}`.trimEnd());
+      standIn.changing.push(
+        `${request.method} ${url.pathname}${url.search} ${body.toString()}`.trimEnd(),
+      );
     return other === null ? void response.writeHead(204).end() : json(200, other);
   }
   if (kind === 'jobs')

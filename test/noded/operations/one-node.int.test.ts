@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { cp, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { doctorReport, type DoctorReport } from '#shared/contract/api.ts';
 import { type InstanceInfo, instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { networkInfo } from '#shared/contract/network.ts';
@@ -427,9 +429,34 @@ test('settings of the cluster change in place, and wrong ones are refused', asyn
     ['VALIDATION', set({ imageKeys: { a: 'no key' } })],
     ['VALIDATION', set({ imageCa: 'no certificate' })],
     ['HOST_PREREQUISITE', set({ sharedFileStorageDir: '/nonexistent' })],
+    ['HOST_PREREQUISITE', set({ sharedFileStorageDir: '/etc/hostname' })],
     ['HOST_PREREQUISITE', set({ vgName: 'nosuch' })],
     ['NODE_NOT_FOUND', { opcode: 'NODE_SET_PARAMS', name: 'nosuch', drained: true }],
   ]);
+});
+
+test('the doctor judges this node, and names disks that belong to no instance', async () => {
+  const judge = async (): Promise<ReadonlyMap<string, DoctorReport['findings'][number]>> => {
+    const report = doctorReport.parse(await ask('/v1/doctor'));
+    return new Map(report.findings.map((finding) => [finding.check, finding]));
+  };
+  const healthy = await judge();
+  const ok = ['packages', 'namespace', 'nftables', 'metad', 'orphans', 'membership', 'store'];
+  const records = ['records', 'cluster-key', 'lost-secrets', 'machine-users', 'orphaned-disks'];
+  for (const check of [...ok, ...records]) assert.equal(healthy.get(check)?.level, 'ok', check);
+  const [left, copied, orphaned] = [randomUUID(), randomUUID(), randomUUID()];
+  const { uuid } = await infoOf();
+  for (const folder of [`leaving-${left}`, `copying-${uuid}`, `copying-${copied}`, orphaned])
+    await mkdir(join(lab.paths.disksDir, folder));
+  const found = await judge();
+  const told = [...found.values()]
+    .filter(({ check, level }) => level !== healthy.get(check)?.level)
+    .map(({ message }) => message)
+    .join('\n');
+  for (const expected of [`leaving-${left} (no record)`, `copying-${copied} (no record)`])
+    assert.ok(told.includes(expected), told);
+  assert.ok(told.includes(`copying-${uuid} (${WEB} of node1.example.com)`), told);
+  assert.ok(told.includes(orphaned), told);
 });
 
 test('a drained node takes no new instance', async () => {

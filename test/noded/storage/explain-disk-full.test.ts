@@ -19,3 +19,11 @@ test('what a guest calls an I/O error is a full host where nothing is free, and 
   const own = Object.assign(new Error('write'), { code: 'ENOSPC' });
   assert.equal(((await explain(own, 1 << 30)) as AppError).code, 'DISK_FULL');
 });
+
+test('each error of a stage that writes for a guest may stem from a full file system', async () => {
+  const stages = ['IMAGE_DUMP', 'SCRIPT_FAILED', 'HOOK_FAILED', 'PACKAGE_INVALID'] as const;
+  for (const code of [...stages, 'COMMAND_FAILED'] as const) {
+    const found = await explainDiskFull(new AppError(code, ''), () => Promise.resolve(0), 'x');
+    assert.equal((found as AppError).code, 'DISK_FULL', code);
+  }
+});

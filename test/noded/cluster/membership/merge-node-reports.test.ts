@@ -123,3 +123,22 @@ test('others have turns before the first of very many is told', async () => {
   const isShared = rounds.some(({ allMs, longestMs }) => longestMs * 2 < allMs);
   assert.ok(isShared, JSON.stringify(rounds));
 });
+
+test('a reader that leaves ends the reports of all nodes', async () => {
+  const ended: string[] = [];
+  async function* endless(node: string): AsyncGenerator<readonly Listed[]> {
+    try {
+      for (let at = 0; ; at += 1) {
+        await turn();
+        yield [of(node, `z${at}`)];
+      }
+    } finally {
+      ended.push(node);
+    }
+  }
+  const merged = merge({ all, told: { x: endless('x'), y: endless('y') } });
+  await merged.next();
+  await merged.return(undefined);
+  for (let turns = 0; turns < 20; turns += 1) await turn();
+  assert.deepEqual(ended.toSorted(), ['x', 'y']);
+});
