@@ -6,8 +6,10 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { test } from 'node:test';
+import { text } from 'node:stream/consumers';
+import { test, type TestContext } from 'node:test';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
+import { sampleNode } from './support/samples.ts';
 import { runInProcess } from './support/run-in-process.ts';
 import { createApiLab } from '../noded/support/api-lab.ts';
 import { askWeb } from '../noded/api/web/web-lab.ts';
@@ -37,25 +39,41 @@ test('gnt-cluster web prints an address, the next one after its use, and ends by
   await assert.rejects(askWeb(second), { code: 'ECONNREFUSED' });
 });
 
-test('the note of a page on port 80 names this port, which the address omits', async (t) => {
+/** Starts a daemon on the socket of a new root. Its page ends at once, then serves one address. */
+async function startRestarted(t: TestContext, url: string) {
   const root = await mkdtemp(join(tmpdir(), 'gnt-web-'));
   t.after(() => rm(root, { recursive: true }));
   const { nodedSocket } = createRootPaths(root);
   await mkdir(dirname(nodedSocket), { recursive: true });
-  const daemon = createServer((_request, response) =>
-    response.write(`${JSON.stringify({ url: 'http://gnt-1.localhost/?token=1' })}\n`),
-  ).listen(nodedSocket);
+  const asked: string[] = [];
+  const daemon = createServer((request, response) => {
+    if (request.url !== '/v1/web') return response.end(JSON.stringify(sampleNode()));
+    return void text(request).then((body) => {
+      asked.push(body);
+      if (asked.length === 1) response.end();
+      else response.write(`${JSON.stringify({ url })}\n`);
+    });
+  }).listen(nodedSocket);
   t.after(() => {
     daemon.close();
     daemon.closeAllConnections();
   });
-  const { stderr } = await runInProcess('gnt-cluster', ['web', '--port', '80'], {
+  return { root, asked };
+}
+
+test('the note of a page on port 80 names this port, which the address omits, and the page returns there', async (t) => {
+  const { root, asked } = await startRestarted(t, 'http://gnt-1.localhost/?token=1');
+  let isLeft = false;
+  const { status, stderr } = await runInProcess('gnt-cluster', ['web', '--port', '80'], {
     root,
     onOutput: (output, interrupt) => {
-      if (output.includes('token=')) interrupt();
+      if (output.includes('token=') && !isLeft) interrupt();
+      isLeft = output.includes('token=');
     },
   });
+  assert.equal(status, 0, stderr);
   assert.match(stderr, /ssh -L 80:127\.0\.0\.1:80 /);
+  assert.deepEqual(asked, ['{"port":80}', '{"port":80}'], 'after a restart, too');
 });
 
 test('a port that does not exist is refused with the name of the option', async (t) => {

@@ -24,9 +24,10 @@ export async function runWeb(context: Context, options: WebOptions): Promise<voi
   try {
     let port: number | undefined;
     for (;;) {
-      port = await showLinks(context, client, port ?? options.port, {
+      const shown = await showLinks(context, client, port ?? options.port, {
         ...{ isReturned: port !== undefined, signal: left.signal },
       });
+      port = shown ?? port;
       context.note('the node daemon stopped; the page returns when it runs again');
       await untilRunning(client, left.signal);
     }
@@ -39,7 +40,7 @@ export async function runWeb(context: Context, options: WebOptions): Promise<voi
 
 /**
  * Prints addresses until the daemon ends.
- * @returns the port of the page
+ * @returns the port of the page; undefined without an address
  * @throws AppError NODED_UNREACHABLE, CommandFailure
  */
 async function showLinks(
@@ -47,7 +48,7 @@ async function showLinks(
   client: NodeClient,
   port: number | undefined,
   { isReturned, signal }: { readonly isReturned: boolean; readonly signal: AbortSignal },
-): Promise<number> {
+): Promise<number | undefined> {
   const answer = await client.open('POST /v1/web', { body: { port: port ?? 0 }, signal });
   let own: number | undefined;
   try {
@@ -65,7 +66,7 @@ async function showLinks(
     if (own === undefined) throw error;
   }
   signal.throwIfAborted();
-  return own ?? 0;
+  return own;
 }
 
 async function untilRunning(client: NodeClient, signal: AbortSignal): Promise<void> {
