@@ -58,6 +58,8 @@ export interface ContentServerOptions {
 }
 
 const MAX_LOGGED_PATH = 256;
+const PATH =
+  /^\/v1\/instances\/([^/]+)\/((?:image|package)$|(?:mirror|boot|relay)\/|identity\/(?:token\?|credentials\/))(.*)$/;
 /** rw-rw---- */
 const SOCKET_MODE = 0o660;
 
@@ -136,34 +138,33 @@ async function answer(
   content: ContentProvider,
   { metad, mirrors, boots, tokens, relays, bulk }: Senders,
 ): Promise<void> {
-  const [, ofRelay = '', relayTarget] =
-    /^\/v1\/instances\/([^/]+)\/relay\/(.*)$/.exec(request.url ?? '') ?? [];
-  if (relayTarget !== undefined && uuidType.safeParse(ofRelay).success)
-    return relays.send(ofRelay, relayTarget, request, response);
-  const [, uuid = '', kind, mirrorPath, bootPath, tokenQuery, cloudName] =
-    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*)|identity\/token\?(.*)|identity\/credentials\/(.*))$/.exec(
-      request.url ?? '',
-    ) ?? [];
+  const [, uuid = '', kind = '', rest = ''] = PATH.exec(request.url ?? '') ?? [];
   if (!uuidType.safeParse(uuid).success) return refuse(response, 404, 'no such path');
+  if (kind === 'relay/') return relays.send(uuid, rest, request, response);
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
     return refuse(response, 405, 'only GET and HEAD');
   }
-  if (mirrorPath !== undefined) {
-    return mirrors.send(uuid, mirrorPath, request, response);
+  switch (kind) {
+    case 'mirror/':
+      return mirrors.send(uuid, rest, request, response);
+    case 'boot/':
+      return boots.send(uuid, rest, request, response);
+    case 'identity/token?':
+      return tokens.send(uuid, rest, null, response);
+    case 'identity/credentials/': {
+      const cloud = CLOUDS.find((each) => each === rest);
+      if (cloud === undefined) return refuse(response, 404, 'no such path');
+      return tokens.send(uuid, '', cloud, response);
+    }
+    default: {
+      const giveBack = bulk.take(uuid);
+      if (!giveBack) return refuse(response, 503, 'too many concurrent transfers');
+      response.on('close', giveBack);
+      if (kind === 'package') return sendPackage(uuid, request, response, content);
+      return sendImage(uuid, request, response, content, metad);
+    }
   }
-  if (bootPath !== undefined) return boots.send(uuid, bootPath, request, response);
-  if (tokenQuery !== undefined) return tokens.send(uuid, tokenQuery, null, response);
-  if (cloudName !== undefined) {
-    const cloud = CLOUDS.find((each) => each === cloudName);
-    if (cloud === undefined) return refuse(response, 404, 'no such path');
-    return tokens.send(uuid, '', cloud, response);
-  }
-  const giveBack = bulk.take(uuid);
-  if (!giveBack) return refuse(response, 503, 'too many concurrent transfers');
-  response.on('close', giveBack);
-  if (kind !== 'image') return sendPackage(uuid, request, response, content);
-  return sendImage(uuid, request, response, content, metad);
 }
 
 async function sendImage(

@@ -6,6 +6,7 @@ import { MAX_RELAY_STREAMS } from '#shared/contract/metad-control.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { OpenRelay, RelayAnswer } from '../relay/relays.ts';
 import type { GuestLines } from './guest-lines.ts';
+import { refuse } from './refuse.ts';
 
 export interface RelaySenderDependencies {
   readonly openRelay: OpenRelay;
@@ -103,14 +104,4 @@ function bodyOf(
 function pathOf(target: string): string {
   const [path = ''] = target.split('?', 1);
   return `/${path.slice(0, MAX_LOGGED_PATH)}`;
-}
-
-function refuse(
-  response: ServerResponse,
-  status: number,
-  reason: string,
-  headers: readonly string[] = [],
-): void {
-  response.writeHead(status, ['content-type', 'text/plain; charset=utf-8', ...headers]);
-  response.end(`${reason}\n`);
 }
