@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { BOOT_STATUSES, type BootReport } from '#shared/contract/boot-report.ts';
+import { dataLink, type DataLink } from '#shared/contract/data-links.ts';
 import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
 import type { InstanceStatus } from '#shared/contract/instance.ts';
 import { countCpuSeconds } from '#shared/process/count-cpu-seconds.ts';
@@ -8,6 +9,7 @@ import type { RelayCount } from '../net/relay/relays.ts';
 import type { GuestHalt } from '../vmm/machine.ts';
 
 const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
+const PATHS = dataLink.shape.path.options;
 
 /** Sources that are read at each scrape. */
 export interface NodeMetricsSources {
@@ -21,6 +23,8 @@ export interface NodeMetricsSources {
   readonly metadRestarts: () => number;
   /** Returns the totals of each relay. */
   readonly relays: () => readonly RelayCount[];
+  /** Returns the way of streams to each node that was used. */
+  readonly linkPaths: () => readonly DataLink['path'][];
   readonly cacheBytes: () => Promise<number>;
   /** Returns the file systems that this node writes to. */
   readonly places: () => Promise<readonly PlaceSpace[]>;
@@ -168,6 +172,17 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
         this.inc({ relay, direction: 'sent' }, sent);
         this.inc({ relay, direction: 'received' }, received);
       }
+    },
+  });
+  new Gauge({
+    name: 'gnt_data_links',
+    help: 'Other nodes by the way of streams to them. store: the data link fails or is missing',
+    labelNames: ['path'],
+    registers,
+    collect() {
+      this.reset();
+      for (const path of PATHS) this.set({ path }, 0);
+      for (const path of sources.linkPaths()) this.inc({ path });
     },
   });
   new Gauge({

@@ -128,6 +128,7 @@ export async function startNode(
       ),
     metadRestarts: () => guests.metad.restarts,
     relays: () => guests.relays.counts(),
+    linkPaths: () => records.peers?.describe().links.map(({ path }) => path) ?? [],
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
     places: () => measurePlaces(config.paths),
     promisedBytes: async () => (await promiseOf({ index, owns })).promisedBytes,

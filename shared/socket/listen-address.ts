@@ -20,7 +20,7 @@ export function parseListenAddress(
   const port = Number(match?.[3] ?? defaultPort);
   if (host === undefined || port > 65_535) {
     throw new AppError('USAGE', `${option}: '${text}' is not HOST:PORT`, {
-      hint: `Give an address of this host, such as 192.0.2.1:${defaultPort} or [::]:${defaultPort}.`,
+      hint: `Give an address of this host, such as 192.0.2.1:${defaultPort} or [2001:db8::1]:${defaultPort}.`,
     });
   }
   return { host, port };

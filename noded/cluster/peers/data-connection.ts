@@ -85,6 +85,8 @@ async function openTunnel(session: ClientHttp2Session, node: string): Promise<Du
     return tunnel;
   } catch (error) {
     tunnel.destroy();
+    // Packets may be dropped. Open streams keep this connection, new ones need another.
+    if (deadline.signal.aborted) session.close();
     throw error;
   }
 }

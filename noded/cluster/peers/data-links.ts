@@ -40,6 +40,8 @@ const NO_ADDRESS = 'the node announces no data address';
 export class DataLinks implements Disposable {
   readonly #options: DataLinksOptions;
   readonly #links = new Map<string, Link>();
+  /** Also those that were replaced and still have streams. */
+  readonly #sessions = new Set<DataConnection['session']>();
 
   constructor(options: DataLinksOptions) {
     this.#options = options;
@@ -63,12 +65,17 @@ export class DataLinks implements Disposable {
     }
   }
 
-  /** Connects now, also during the pause after a failure. @throws AppError STORE_UNAVAILABLE */
+  /**
+   * Opens and closes a stream now, also during the pause after a failure: packets of an old
+   * connection may be dropped by now.
+   * @throws AppError STORE_UNAVAILABLE
+   */
   async probe(node: string): Promise<DataLink> {
     const link = await this.#linkTo(node);
     if (link === undefined) return { node, path: 'store', address: null, reason: NO_ADDRESS };
     try {
-      await this.#connect(node, link);
+      (await (await this.#connect(node, link)).open()).destroy();
+      link.failure = undefined;
     } catch (error) {
       this.#failed(node, link, error);
     }
@@ -103,7 +110,8 @@ export class DataLinks implements Disposable {
   }
 
   #connect(node: string, link: Link): Promise<DataConnection> {
-    if (link.connection !== undefined) return Promise.resolve(link.connection);
+    const { connection } = link;
+    if (connection !== undefined && !connection.session.closed) return Promise.resolve(connection);
     link.connecting ??= this.#connectNew(node, link).finally(() => (link.connecting = undefined));
     return link.connecting;
   }
@@ -113,7 +121,9 @@ export class DataLinks implements Disposable {
     const { host, port } = link.address;
     const connection = await connectToNode(node, link.address, certificate);
     const { session } = connection;
+    this.#sessions.add(session);
     session.once('close', () => {
+      this.#sessions.delete(session);
       if (link.connection === connection) link.connection = undefined;
     });
     // Closed in the meantime, or replaced by a link to a new address.
@@ -143,7 +153,7 @@ export class DataLinks implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const { connection } of this.#links.values()) connection?.session.destroy();
+    for (const session of this.#sessions) session.destroy();
     this.#links.clear();
   }
 }

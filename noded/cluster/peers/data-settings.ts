@@ -18,7 +18,7 @@ export function addDataOptions(program: Command): void {
 export function parseDataOptions({ dataAddress }: DataOptions): ListenAddress | null {
   if (dataAddress === undefined) return null;
   const address = parseListenAddress('--data-address', dataAddress, DEFAULT_DATA_PORT);
-  if (/^(0+\.0+\.0+\.0+|0|[0:]+)$/.test(address.host)) {
+  if (/^(::ffff:)?(0+\.0+\.0+\.0+|0|[0:]+)$/i.test(address.host)) {
     throw new AppError('USAGE', `--data-address: other nodes cannot connect to ${address.host}`, {
       hint: `Give the address by which other nodes reach this host, such as 192.0.2.1:${DEFAULT_DATA_PORT}.`,
     });

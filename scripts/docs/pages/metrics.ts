@@ -19,6 +19,7 @@ const SOURCES: NodeMetricsSources = {
   guestBoots: () => Promise.resolve(['done']),
   metadRestarts: () => 0,
   relays: () => [{ relay: 'api', answers: 3, failures: 1, sent: 10, received: 20 }],
+  linkPaths: () => ['direct'],
   cacheBytes: () => Promise.resolve(0),
   places: () =>
     Promise.resolve([{ place: 'disks', path: '/', device: 0, freeBytes: 0, totalBytes: 0 }]),

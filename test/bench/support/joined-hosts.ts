@@ -7,7 +7,7 @@ import { run } from '#shared/process/run.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../scripts/gnt');
-const COMMANDS = ['gnt-cluster', 'gnt-instance', 'gnt-node', 'gnt-os'];
+const COMMANDS = ['gnt-appliance', 'gnt-cluster', 'gnt-instance', 'gnt-node', 'gnt-os'];
 const SENT_BYTES = GIB;
 /** Sends zeros to the address, or receives them and prints MiB per second. */
 const PLAIN_TCP = `
@@ -35,6 +35,9 @@ if (role === 'receive') {
 export interface JoinedHost {
   readonly namespace: string;
   readonly address: string;
+  readonly addressV6: string;
+  /** Its end of the link. */
+  readonly link: string;
   /** A folder of programs, in which gnt-noded runs in the namespace. */
   readonly programs: string;
 }
@@ -46,15 +49,13 @@ export async function joinHosts(
   const folder = await mkdtemp(join(tmpdir(), 'gnt-bench-links-'));
   stack.defer(() => rm(folder, { recursive: true }));
   const [one, two] = [await addHost(folder, 1, stack), await addHost(folder, 2, stack)];
-  const [left, right] = [`gbl${process.pid}a`, `gbl${process.pid}b`];
-  await run('ip', ['link', 'add', left, 'type', 'veth', 'peer', 'name', right]);
-  for (const [{ namespace, address }, link] of [
-    [one, left],
-    [two, right],
-  ] as const) {
+  await run('ip', ['link', 'add', one.link, 'type', 'veth', 'peer', 'name', two.link]);
+  for (const { namespace, address, addressV6, link } of [one, two]) {
     await run('ip', ['link', 'set', link, 'netns', namespace]);
     const inside = ['-n', namespace];
     await run('ip', [...inside, 'address', 'add', `${address}/24`, 'dev', link]);
+    // No detection of duplicates, for which a program would have to wait.
+    await run('ip', [...inside, 'address', 'add', `${addressV6}/64`, 'dev', link, 'nodad']);
     await run('ip', [...inside, 'link', 'set', link, 'up']);
     await run('ip', [...inside, 'link', 'set', 'lo', 'up']);
   }
@@ -77,7 +78,10 @@ async function addHost(
   const entered = `#!/bin/sh\nexec nsenter --net=/run/netns/${namespace} ${inner}/gnt-noded "$@"\n`;
   await writeFile(join(programs, 'gnt-noded'), entered);
   await chmod(join(programs, 'gnt-noded'), 0o755);
-  return { namespace, address: `10.98.76.${number}`, programs };
+  return {
+    ...{ namespace, address: `10.98.76.${number}`, addressV6: `fd00:98:76::${number}`, programs },
+    link: `gbl${process.pid}n${number}`,
+  };
 }
 
 /** Returns the MiB per second of plain TCP between two Node processes. */

@@ -22,6 +22,7 @@ function createExample(
     guestBoots: () => Promise.resolve(['error', 'done', 'done'] as const),
     metadRestarts: () => 2,
     relays: () => [{ relay: 'api', answers: 3, failures: 1, sent: 10, received: 20 }],
+    linkPaths: () => ['direct', 'store', 'direct'],
     cacheBytes: () => Promise.resolve(4096),
     places: () =>
       Promise.resolve([
@@ -56,6 +57,13 @@ test('instances are counted in the time that it takes to look at them', async ()
   }
   assert.ok(ratio < 3, `${ratio} times as long`);
   assert.match(await metrics.render(), /^gnt_instances\{status="ADMIN_down"\} 66666$/m);
+});
+
+test('nodes are counted by the way of streams to them', async () => {
+  const text = await createExample().render();
+  assert.match(text, /^gnt_data_links\{path="direct"\} 2$/m);
+  assert.match(text, /^gnt_data_links\{path="store"\} 1$/m);
+  assert.match(text, /^gnt_data_links\{path="unused"\} 0$/m);
 });
 
 test('guests are counted by the verdict of their boot', async () => {

@@ -119,12 +119,15 @@ async function listen(t: TestContext, listening: Server): Promise<number> {
   return (listening.address() as AddressInfo).port;
 }
 
-/** Passes connections to a node on, keeps all bytes, and can cut the wire or stop to pass bytes. */
+/** Passes connections to a node on, keeps all bytes, and can cut or hold the wire. */
 async function relay(t: TestContext, name: Name) {
   const { port = 0 } = (await nodes.dataAddressOf(name)) ?? {};
   const heard: Buffer[] = [];
   const pairs: Socket[] = [];
+  let isHeld = false;
   const listening = createServer((left) => {
+    // As for dropped packets, the system accepts nothing.
+    if (isHeld) return void left.destroy();
     const right = connect(port, '127.0.0.1');
     for (const [from, to] of [
       [left, right],
@@ -144,6 +147,15 @@ async function relay(t: TestContext, name: Name) {
     heard: () => Buffer.concat(heard),
     cut: () => {
       for (const socket of pairs) socket.destroy();
+    },
+    hold: () => {
+      isHeld = true;
+      for (const socket of pairs) socket.pause();
+    },
+    /** The packets of held connections still do not arrive. */
+    passNew: () => (isHeld = false),
+    release: () => {
+      for (const socket of pairs) socket.resume();
     },
   };
 }
@@ -348,6 +360,7 @@ test('a removed node is refused on an open connection and on a new one', async (
 
 test('silent strangers are disconnected, and keep neither slots nor nodes away', async (t) => {
   const [a, b] = [await start(t, 'a'), await start(t, 'b')];
+  b.links.onStream = () => undefined;
   const { port = 0 } = (await nodes.dataAddressOf('b')) ?? {};
   const strangers = Array.from({ length: 200 }, () => connect(port, '127.0.0.1'));
   t.after(() => strangers.forEach((socket) => socket.destroy()));
@@ -374,4 +387,20 @@ test('one node gets no more than its share of streams', async (t) => {
   // Four fifths of 256, on each of the two ways.
   assert.ok(arrived.length >= 204 && arrived.length <= 2 * 205, `${arrived.length} streams`);
   for (const stream of arrived) stream.destroy();
+});
+
+test('a connection whose packets are dropped gets no new streams, and open ones keep it', async (t) => {
+  const [a, b] = [await start(t, 'a'), await start(t, 'b')];
+  const wire = await relay(t, 'b');
+  const [near, far] = await connectBoth(a, b);
+  wire.hold();
+  assert.match((await a.links.probe('b')).reason ?? '', /no answer within 3 s/);
+  assert.equal(a.warnings.at(-1)?.event, 'data-link.unavailable');
+  wire.passNew();
+  assert.equal((await a.links.probe('b')).path, 'direct');
+  wire.release();
+  near.end('still here');
+  assert.equal(String(await allOf(far)), 'still here');
+  await connectBoth(a, b);
+  assert.equal(pathTo(a, 'b'), 'direct');
 });
