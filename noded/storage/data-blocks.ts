@@ -1,6 +1,10 @@
-import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { BATCH_BYTES, BLOCK_BYTES, BLOCK_HEAD_BYTES } from '#shared/contract/move.ts';
+import {
+  BATCH_BYTES,
+  BLOCK_BYTES,
+  BLOCK_HEAD_BYTES,
+  RECORD_HEAD_BYTES,
+} from '#shared/contract/move.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { findData } from '#shared/sys/files.ts';
 import { GIB } from '#shared/units/bytes.ts';
@@ -23,6 +27,10 @@ interface Block {
 /** Blocks of a file as one message, which may be empty. */
 export interface Batch {
   readonly message: Buffer;
+  /** The message behind the header of a record. */
+  readonly record: Buffer;
+  /** All data before this position of the file has been read. */
+  readonly position: number;
   /** Bytes read since the last batch, zeros included. Holes are not read. */
   readonly readBytes: number;
 }
@@ -34,18 +42,22 @@ export interface Batch {
  * Two buffers hold the messages in turn: a message is valid until the reader asks for the second
  * one after it.
  */
-export async function* readBatches(file: FileHandle, signal: AbortSignal): AsyncGenerator<Batch> {
+export async function* readBatches(
+  file: FileHandle,
+  signal: AbortSignal,
+  from = 0,
+): AsyncGenerator<Batch> {
   let [batch, next] = [new BatchBuffer(), new BatchBuffer()];
   let readBytes = 0;
-  const flush = (): Batch => {
-    const full = { message: batch.message(), readBytes };
+  const flush = (position: number): Batch => {
+    const full = { ...batch.finish(position), position, readBytes };
     [batch, next] = [next, batch];
     batch.clear();
     readBytes = 0;
     return full;
   };
   const { size } = await file.stat();
-  for (let at = 0; at < size;) {
+  for (let at = from; at < size;) {
     const data = findData(file.fd, at);
     if (data === null) break;
     at = Math.max(at, data.start - (data.start % BLOCK_BYTES));
@@ -55,23 +67,26 @@ export async function* readBatches(file: FileHandle, signal: AbortSignal): Async
       await batch.read(file, at, length);
       at += length;
       readBytes += length;
-      if (batch.room() === 0 || readBytes >= SILENT_BYTES) yield flush();
+      if (batch.room() === 0 || readBytes >= SILENT_BYTES) yield flush(at);
     }
   }
-  if (readBytes > 0) yield flush();
+  if (readBytes > 0) yield flush(size);
 }
 
 /** A message with space for BATCH_BYTES of data, which is read in place. */
 class BatchBuffer {
-  readonly #bytes = Buffer.allocUnsafeSlow(BLOCKS * SLOT_BYTES);
-  #length = 0;
+  readonly #bytes = Buffer.allocUnsafeSlow(RECORD_HEAD_BYTES + BLOCKS * SLOT_BYTES);
+  #length = RECORD_HEAD_BYTES;
 
-  message(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+  finish(position: number): Pick<Batch, 'message' | 'record'> {
+    this.#bytes.writeUInt32BE(this.#length - RECORD_HEAD_BYTES);
+    this.#bytes.writeBigUInt64BE(BigInt(position), 4);
+    const record = this.#bytes.subarray(0, this.#length);
+    return { record, message: record.subarray(RECORD_HEAD_BYTES) };
   }
 
   clear(): void {
-    this.#length = 0;
+    this.#length = RECORD_HEAD_BYTES;
   }
 
   /** Returns the number of blocks that fit in. */
@@ -106,21 +121,6 @@ class BatchBuffer {
 
 function roundUp(length: number): number {
   return Math.ceil(length / BLOCK_BYTES) * BLOCK_BYTES;
-}
-
-/**
- * Returns the digest of a file's size and bytes.
- * @see readBatches
- */
-export async function digestFile(file: FileHandle, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const { message } of readBatches(file, signal)) hash.update(message);
-  return finishDigest(hash, (await file.stat()).size);
-}
-
-/** Returns the digest of a file whose messages the hash received. */
-export function finishDigest(hash: ReturnType<typeof createHash>, sizeBytes: number): string {
-  return hash.update(`${sizeBytes}`).digest('hex');
 }
 
 /**

@@ -9,7 +9,8 @@ import { ownValue } from '#shared/json/own-value.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { dropCached } from '#shared/sys/files.ts';
 import { copyDir, dropCopy } from './copy-disks.ts';
-import { digestFile, writeBatch } from './data-blocks.ts';
+import { writeBatch } from './data-blocks.ts';
+import { digestFile } from './file-digests.ts';
 import { holdImages } from './hold-images.ts';
 import type { InstanceDisks } from './instance-disks.ts';
 import { listNames, takenBytes } from './install-disks.ts';
@@ -234,9 +235,12 @@ async function fillFiles(
     verify: async (digests, signal) => {
       await sync();
       for (const [name, { file }] of opened) {
+        const sent = ownValue(digests, name);
         const digest =
-          verified === undefined ? await digestStored(file, signal) : ownValue(verified, name);
-        if (digest === ownValue(digests, name)) continue;
+          verified === undefined
+            ? await digestStored(file, sent, signal)
+            : ownValue(verified, name);
+        if (digest === sent) continue;
         throw new AppError('CONFLICT', `${name} arrived damaged`, {
           details: { name },
           hint: 'Nothing was changed. Look for faulty disks or memory in the kernel logs of both nodes, and repeat the move.',
@@ -250,9 +254,13 @@ async function fillFiles(
 }
 
 /** Reads from the disk: the page cache would only show the received bytes. */
-function digestStored(file: FileHandle, signal: AbortSignal): Promise<string> {
+function digestStored(
+  file: FileHandle,
+  sent: string | undefined,
+  signal: AbortSignal,
+): Promise<string> {
   dropCached(file.fd);
-  return digestFile(file, signal);
+  return digestFile(file, sent, signal);
 }
 
 /** An instance without disks has no folder. */

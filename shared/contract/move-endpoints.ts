@@ -85,4 +85,9 @@ export const moveStreamEndpoints = {
     answers: { 101: null },
     forPeers: true,
   },
+  'GET /v1/arrivals/{uuid}/{session}/files/{name}': {
+    summary: 'Between nodes: receives a file of a stopped instance',
+    answers: { 101: null },
+    forPeers: true,
+  },
 } as const satisfies Endpoints;

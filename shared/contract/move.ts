@@ -21,6 +21,8 @@ export const arrivalBegun = z.object({
   session: uuid,
   /** The record's serial number. It must not change before the commit. */
   serialNo: z.number().int(),
+  /** Whether files are received as streams. Release 0.2 receives single messages only. */
+  takesStreams: z.boolean().default(false),
 });
 export type ArrivalBegun = z.infer<typeof arrivalBegun>;
 
@@ -33,7 +35,15 @@ export const BATCH_BYTES = MIB;
 /** The longest message. */
 export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + BLOCK_HEAD_BYTES;
 
-/** SHA-256 of the sent data, by file name. */
+/**
+ * Header of a record in the stream of a file: length of the message that follows, and position in
+ * the file up to which all data has been sent. The receiver answers with each position that it has
+ * written, first with the one at which the stream must begin.
+ */
+export const RECORD_HEAD_BYTES = 4 + 8;
+export const POSITION_BYTES = 8;
+
+/** Digests of the sent data, by file name. */
 export const arrivalDigests = z.object({ digests: z.record(z.string(), z.string()) });
 
 export const arrivalEnded = z.object({

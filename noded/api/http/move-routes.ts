@@ -53,5 +53,7 @@ export function moveRoutes({
       migrationTarget.endRemains({ uuid: meant(params), from }),
     'GET /v1/arrivals/{uuid}/{session}/streams/{name}': async (params) =>
       migrationTarget.openStream({ ...params, uuid: meant(params) }),
+    'GET /v1/arrivals/{uuid}/{session}/files/{name}': (params) =>
+      migrationTarget.openFile({ ...params, uuid: meant(params) }),
   };
 }

@@ -29,6 +29,8 @@ export interface MigrationTargetClient {
   check(uuid: string, signal: AbortSignal): Promise<void>;
   begin(uuid: string, files: readonly MovedFile[], signal: AbortSignal): Promise<ArrivalBegun>;
   write(at: WrittenTo, message: Buffer, signal: AbortSignal): Promise<void>;
+  /** Sends a file as a stream, which continues after an interruption. */
+  sendFile(at: WrittenTo, transfer: FileTransfer, signal: AbortSignal): Promise<void>;
   verify(
     at: Session,
     digests: Readonly<Record<string, string>>,
@@ -47,6 +49,14 @@ export interface MigrationTargetClient {
   end(uuid: string, signal: AbortSignal): Promise<ArrivalEnded>;
   /** Ends leftovers of moves of an instance of this node. */
   endRemains(uuid: string, signal: AbortSignal): Promise<RemainsEnded>;
+}
+
+/** A file on its way. */
+export interface FileTransfer {
+  /** Position in the file up to which the target has confirmed all data. */
+  readonly position: number;
+  /** Sends the rest. @throws AppError NODE_UNREACHABLE: the stream was cut */
+  send(stream: Duplex, signal: AbortSignal): Promise<void>;
 }
 
 type Session = Omit<WrittenTo, 'name'>;
@@ -74,6 +84,17 @@ export function createMigrationTargetClient(peers: Peers, node: string): Migrati
         const input = { ...at, body, signal };
         await post('POST /v1/arrivals/{uuid}/{session}/files/{name}', input);
       }, signal),
+    sendFile: (at, transfer, signal) => {
+      const key = 'GET /v1/arrivals/{uuid}/{session}/files/{name}';
+      const request = locateEndpoint(key, { ...at, signal });
+      const send = async (): Promise<void> => {
+        const stream = await upgradePeer(peers, node, request).catch((error: unknown) => {
+          throw nameNode(error, node);
+        });
+        await transfer.send(stream, signal);
+      };
+      return patiently(send, signal, () => transfer.position);
+    },
     verify: (at, digests, signal) =>
       patiently(async () => {
         const input = { ...at, body: { digests }, signal };
@@ -105,12 +126,23 @@ export function createMigrationTargetClient(peers: Peers, node: string): Migrati
   };
 }
 
-async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+/** @param progressOf the limit begins again after a failure that follows progress */
+async function patiently<T>(
+  ask: () => Promise<T>,
+  signal: AbortSignal,
+  progressOf: () => number = () => 0,
+): Promise<T> {
   let untilMs: number | undefined;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+  let pauseMs = FIRST_PAUSE_MS;
+  for (let reached = progressOf(); ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       return await ask();
     } catch (error) {
+      if (progressOf() > reached) {
+        reached = progressOf();
+        pauseMs = FIRST_PAUSE_MS;
+        untilMs = undefined;
+      }
       const isCut = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
       // Only counts repeated failures, because a successful call may take any time.
       untilMs ??= performance.now() + PATIENCE_MS;

@@ -27,6 +27,11 @@ export interface MigrationTarget extends AsyncDisposable {
   /** @throws AppError NOT_FOUND (the session ended or is complete), VALIDATION, DISK_FULL */
   write(at: IncomingFile, message: Buffer): Promise<void>;
   /**
+   * Opens a stream that receives a file in records.
+   * @throws AppError NOT_FOUND, and the failure of an earlier stream of the file
+   */
+  openFile(at: IncomingFile): Promise<Duplex>;
+  /**
    * Completes the disks. They belong to the instance as soon as the record names this node.
    * Idempotent for the same digests.
    * @throws AppError NOT_FOUND, CONFLICT, DISK_FULL

@@ -16,6 +16,7 @@ import { type Admission, type NodeRoom, wantedOf } from '../placement/node-room.
 import { requireItsFiles } from './incoming-files.ts';
 import type { IncomingGuest, ExpectGuest } from './incoming-guest.ts';
 import type { MigrationTarget, IncomingFile } from './migration-target-contract.ts';
+import { ReceivingFiles } from './receive-files.ts';
 import { isHere, isNotYours, nothingArrives } from './target-refusals.ts';
 import { settleArrival, settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
 
@@ -35,6 +36,7 @@ export interface MigrationTargetDependencies extends SettleMovesDependencies {
 interface Session {
   readonly id: string;
   readonly arrival: Arrival;
+  readonly receiving: ReceivingFiles;
   readonly admission: Admission;
   /** Sending node. */
   readonly from: string;
@@ -98,6 +100,7 @@ class Sessions implements MigrationTarget {
         const session: Session = {
           id: randomUUID(),
           arrival,
+          receiving: new ReceivingFiles(arrival, files),
           admission,
           from,
           timer: undefined,
@@ -106,7 +109,7 @@ class Sessions implements MigrationTarget {
         this.#awaitNext(uuid, session);
         const record = await instances.findByUuid(uuid);
         if (record === undefined) throw noInstance(wanted.name);
-        return { session: session.id, serialNo: record.serialNo };
+        return { session: session.id, serialNo: record.serialNo, takesStreams: true };
       } catch (error) {
         if (!this.#sessions.has(uuid)) admission.withdraw();
         throw error;
@@ -118,12 +121,22 @@ class Sessions implements MigrationTarget {
     return this.#run(at, (arrival) => arrival.write(at.name, message));
   }
 
+  async openFile({ uuid, session: id, name }: IncomingFile): Promise<Duplex> {
+    // Only the node that began the session knows its id.
+    const session = this.#sessions.get(uuid);
+    if (session?.id !== id) throw nothingArrives();
+    return session.receiving.open(name);
+  }
+
   async verify(
     at: Omit<IncomingFile, 'name'>,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
-    await this.#run(at, (arrival) => arrival.verify(digests, signal));
+    await this.#run(at, async (arrival, receiving) => {
+      await receiving.end();
+      await arrival.verify(digests, signal);
+    });
     this.#awaitOwner(at.uuid, this.#find(at.uuid, at.session, at.from));
   }
 
@@ -235,13 +248,13 @@ class Sessions implements MigrationTarget {
   /** Stops the timer during the work, which may take any time. */
   #run<T>(
     { uuid, session: id, from }: Omit<IncomingFile, 'name'>,
-    work: (arrival: Arrival) => Promise<T>,
+    work: (arrival: Arrival, receiving: ReceivingFiles) => Promise<T>,
   ): Promise<T> {
     return this.#queue.run(uuid, async () => {
       const session = this.#find(uuid, id, from);
       clearTimeout(session.timer);
       try {
-        return await work(session.arrival);
+        return await work(session.arrival, session.receiving);
       } finally {
         this.#awaitNext(uuid, session);
       }
@@ -257,6 +270,7 @@ class Sessions implements MigrationTarget {
   }
 
   async #settle(uuid: string): Promise<ArrivalEnded> {
+    await this.#sessions.get(uuid)?.receiving.end();
     const isTaken = await settleArrival(uuid, this.#dependencies);
     const guest = this.#sessions.get(uuid)?.guest;
     // Before the session is closed: after a failure the next look retries.
@@ -308,6 +322,7 @@ class Sessions implements MigrationTarget {
     this.#sessions.delete(uuid);
     clearTimeout(session.timer);
     session.admission.withdraw();
+    await session.receiving.end();
     await session.arrival[Symbol.asyncDispose]();
   }
 
@@ -323,7 +338,8 @@ class Sessions implements MigrationTarget {
     const { logger } = this.#dependencies;
     const given = this.#queue.run(uuid, async () => {
       if (this.#sessions.get(uuid)?.timer !== timer) return;
-      if (session.guest?.isFed() === true) return this.#awaitNext(uuid, session);
+      const isFed = session.guest?.isFed() ?? session.receiving.silenceMs() < SILENCE_MS;
+      if (isFed) return this.#awaitNext(uuid, session);
       logger.warn('arrival.given-up', { instance: uuid, ...(await this.#settle(uuid)) });
     });
     given.catch((error: unknown) => {

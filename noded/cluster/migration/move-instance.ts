@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
-import { setOwn } from '#shared/json/own-value.ts';
-import { readBatches, finishDigest } from '../../storage/data-blocks.ts';
-import type { DepartingFile, Departure } from '../../storage/moving-disks.ts';
+import type { Departure } from '../../storage/moving-disks.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
 import type { MigrationTargetClient } from './migration-target-client.ts';
+import { sendFiles } from './send-files.ts';
 import {
   decideDeparture,
   notTaken,
@@ -42,13 +40,13 @@ export async function moveInstance(
   const { uuid } = instance;
   await using departure = await moving.depart(instance);
   try {
-    const { session, serialNo } = await target.begin(
+    const { session, serialNo, takesStreams } = await target.begin(
       uuid,
       departure.files.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
       context.signal,
     );
     const at = { uuid, session };
-    const digests = await sendFiles(departure.files, at, context, target);
+    const digests = await sendFiles(departure.files, { ...at, takesStreams }, context, target);
     context.report.log(`node ${node} verifies the received files`);
     await target.verify(at, digests, context.signal);
     context.signal.throwIfAborted();
@@ -59,39 +57,6 @@ export async function moveInstance(
   }
   context.report.log(`${instance.name} is on ${node}`);
   await removeHere(uuid, node, context, dependencies);
-}
-
-async function sendFiles(
-  files: readonly DepartingFile[],
-  at: { readonly uuid: string; readonly session: string },
-  { signal, report }: JobContext,
-  target: MigrationTargetClient,
-): Promise<Readonly<Record<string, string>>> {
-  const totalBytes = files.reduce((sum, { takenBytes }) => sum + takenBytes, 0);
-  const digests: Record<string, string> = {};
-  let doneBytes = 0;
-  for (const { name, file, sizeBytes } of files) {
-    const hash = createHash('sha256');
-    // The next message is read while the target writes this one.
-    let written = Promise.resolve();
-    try {
-      for await (const { message, readBytes } of readBatches(file, signal)) {
-        hash.update(message);
-        await written;
-        written = target.write({ ...at, name }, message, signal);
-        // It may fail before the next message is read, and is awaited then.
-        written.catch(() => undefined);
-        doneBytes += readBytes;
-        report.progress('sending disks', Math.min(doneBytes, totalBytes), totalBytes);
-      }
-    } finally {
-      // The buffer must not be freed or reused before.
-      await Promise.allSettled([written]);
-    }
-    await written;
-    setOwn(digests, name, finishDigest(hash, sizeBytes));
-  }
-  return digests;
 }
 
 /** Commits the switch. A cancelled job also completes this. */

@@ -14,6 +14,7 @@ export function noMigrationTarget(): MigrationTarget {
     check: refuse,
     begin: refuse,
     write: refuse,
+    openFile: refuse,
     verify: refuse,
     end: refuse,
     expect: refuse,

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
-import { finishDigest, readBatches } from '../../../noded/storage/data-blocks.ts';
+import { readBatches } from '../../../noded/storage/data-blocks.ts';
+import { createBlocksDigest, createMessagesDigest } from '../../../noded/storage/file-digests.ts';
 import { createMovingDisks } from '../../../noded/storage/moving-disks.ts';
 
 /** Returns the bytes that this process has read from disks, without the page cache. */
@@ -12,29 +13,33 @@ async function readFromDisks(): Promise<number> {
   return Number(/^read_bytes: (\d+)$/m.exec(await readFile('/proc/self/io', 'utf8'))?.[1]);
 }
 
-test('a disk that arrived is verified by what is on the disk', async (t) => {
-  // `/tmp` may be in memory, where the page cache is the file system.
-  const folder = await mkdtemp('/var/tmp/gnt-moving-');
-  t.after(() => rm(folder, { recursive: true }));
-  const nobody = (): Promise<never> => Promise.reject(new Error('nothing departs'));
-  const noPath = (): never => assert.fail('nothing departs');
-  const moving = createMovingDisks(folder, {
-    ...{ activate: nobody, settle: nobody, variablesPathOf: noPath, seedPathOf: noPath },
+for (const [form, createDigest] of [
+  ['blocks', createBlocksDigest],
+  ['messages, as of release 0.2', createMessagesDigest],
+] as const)
+  test(`a disk that arrived is verified by what is on the disk: digest of ${form}`, async (t) => {
+    // `/tmp` may be in memory, where the page cache is the file system.
+    const folder = await mkdtemp('/var/tmp/gnt-moving-');
+    t.after(() => rm(folder, { recursive: true }));
+    const nobody = (): Promise<never> => Promise.reject(new Error('nothing departs'));
+    const noPath = (): never => assert.fail('nothing departs');
+    const moving = createMovingDisks(folder, {
+      ...{ activate: nobody, settle: nobody, variablesPathOf: noPath, seedPathOf: noPath },
+    });
+    const content = randomBytes(4 * MIB);
+    const source = join(folder, 'source');
+    await using file = await open(source, 'w+');
+    await file.write(content);
+    const hash = createDigest();
+    await using arrival = await moving.arrive(randomUUID(), [
+      { name: 'disk0.raw', sizeBytes: content.length },
+    ]);
+    for await (const { message } of readBatches(file, AbortSignal.timeout(60_000))) {
+      hash.update(message);
+      await arrival.write('disk0.raw', message);
+    }
+    const before = await readFromDisks();
+    const digest = hash.finish(content.length);
+    await arrival.verify({ 'disk0.raw': digest }, AbortSignal.timeout(60_000));
+    assert.ok((await readFromDisks()) - before >= content.length);
   });
-  const content = randomBytes(4 * MIB);
-  const source = join(folder, 'source');
-  await using file = await open(source, 'w+');
-  await file.write(content);
-  const hash = createHash('sha256');
-  await using arrival = await moving.arrive(randomUUID(), [
-    { name: 'disk0.raw', sizeBytes: content.length },
-  ]);
-  for await (const { message } of readBatches(file, AbortSignal.timeout(60_000))) {
-    hash.update(message);
-    await arrival.write('disk0.raw', message);
-  }
-  const before = await readFromDisks();
-  const digest = finishDigest(hash, content.length);
-  await arrival.verify({ 'disk0.raw': digest }, AbortSignal.timeout(60_000));
-  assert.ok((await readFromDisks()) - before >= content.length);
-});

@@ -260,6 +260,10 @@ export class MovingNode implements AsyncDisposable {
       },
       write: (at, message) =>
         answer((migrationTarget) => migrationTarget.write({ ...at, from }, message)),
+      sendFile: async (at, transfer, signal) => {
+        const stream = await answer((migrationTarget) => migrationTarget.openFile({ ...at, from }));
+        await transfer.send(stream, signal);
+      },
       verify: async (at, digests, signal) => {
         const asked = arrivalDigests.parse({ digests });
         await answer((migrationTarget) =>
@@ -283,8 +287,22 @@ export class MovingNode implements AsyncDisposable {
     to: MovingNode,
     signal = new AbortController().signal,
   ): Promise<void> {
-    const ofTarget = ['check', 'begin', 'write', 'verify', 'end'];
-    const target = this.life.wrap(to.client(this.name), ofTarget);
+    const ofTarget = ['check', 'begin', 'write', 'sendFile', 'verify', 'end'];
+    const client = to.client(this.name);
+    const { life } = this;
+    const sendFile: MigrationTargetClient['sendFile'] = (at, transfer, given) => {
+      // Killed between two records, too.
+      const send: typeof transfer.send = (stream, within) => {
+        const write = stream.write.bind(stream) as (...written: unknown[]) => boolean;
+        const mortal = (...written: unknown[]): boolean => {
+          life.moment();
+          return write(...written);
+        };
+        return transfer.send(Object.assign(stream, { write: mortal }), within);
+      };
+      return client.sendFile(at, { position: transfer.position, send }, given);
+    };
+    const target = life.wrap({ ...client, sendFile }, ofTarget);
     const report = { log: () => undefined, progress: () => undefined };
     const context = { jobId: 1, signal, report } as unknown as JobContext;
     return moveInstance(instance, to.name, context, { ...this.parts, target });

@@ -56,7 +56,7 @@ async function migrate(
     ...source.parts,
     target: {
       ...target.client(),
-      begin: async () => ({ session: 'one', serialNo: await serialNo() }),
+      begin: async () => ({ session: 'one', serialNo: await serialNo(), takesStreams: true }),
       ...{ expect: done, sync: done, handOver: done, awaitGuest: serialNo },
       openStream: () => Promise.resolve(new PassThrough()),
       end: () => Promise.resolve({ isTaken: true, isLost: false }),

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { after, before, test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isAppError } from '#shared/errors/app-error.ts';
+import { isAppError, toError } from '#shared/errors/app-error.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
+import type { MigrationTargetClient } from '../../../../noded/cluster/migration/migration-target-client.ts';
 import {
   assertOnOne,
   contentOf,
@@ -223,9 +226,99 @@ test('a record that was changed meanwhile stays where it is, and nothing is left
   assert.equal(await assertOnOne(instance.uuid, content, both), SOURCE);
 });
 
+/** A target that receives messages, not streams. */
+function ofRelease02(client: MigrationTargetClient): MigrationTargetClient {
+  return {
+    ...client,
+    begin: async (...given) => ({ ...(await client.begin(...given)), takesStreams: false }),
+  };
+}
+
+/** Changes each stream of a file on its way to the target. */
+function onStreams(
+  node: MovingNode,
+  change: (bytes: Buffer, stream: Duplex, name: string) => Buffer,
+): void {
+  const client = node.client();
+  node.client = () => ({
+    ...client,
+    sendFile: (at, transfer, signal) => {
+      const send: typeof transfer.send = (stream, within) => {
+        const write = stream.write.bind(stream) as (...given: unknown[]) => boolean;
+        const changing = (bytes: Buffer, ...given: unknown[]): boolean =>
+          write(change(bytes, stream, at.name), ...given);
+        return transfer.send(Object.assign(stream, { write: changing }), within);
+      };
+      // The same transfer again, as after a cut.
+      const again = (): Promise<void> =>
+        client.sendFile(at, { position: transfer.position, send }, signal);
+      return again().catch((error: unknown) =>
+        isAppError(error, 'NODE_UNREACHABLE') ? again() : Promise.reject(toError(error)),
+      );
+    },
+  });
+}
+
 test('what did not arrive as it was sent is not taken, and the source keeps all', async (t) => {
   const { source, target, both, instance, content } = await makeWorld(t);
-  const client = target.client();
+  onStreams(target, (bytes, _stream, name) => {
+    const changed = Buffer.from(bytes);
+    const last = changed.length - 1;
+    if (name === 'disk0.raw' && last > 12) changed.writeUInt8((changed.at(-1) ?? 0) ^ 1, last);
+    return changed;
+  });
+  await assert.rejects(source.move(instance, target), { code: 'CONFLICT', message: /disk0\.raw/ });
+  assert.equal(await assertOnOne(instance.uuid, content, both), SOURCE);
+  assert.equal(target.admitted, 0);
+});
+
+test('a cancelled move leaves nothing on the other node', async (t) => {
+  const { source, target, both, instance, content } = await makeWorld(t);
+  const cancelled = new AbortController();
+  let written = 0;
+  onStreams(target, (bytes) => {
+    if ((written += 1) === 2) cancelled.abort(new Error('cancelled'));
+    return bytes;
+  });
+  await assert.rejects(source.move(instance, target, cancelled.signal), /cancelled/);
+  assert.equal(await assertOnOne(instance.uuid, content, both), SOURCE);
+});
+
+test('a stream that was cut continues at the last record that the target has written', async (t) => {
+  const { source, target, both, instance } = await makeWorld(t);
+  const path = source.disks.pathOf(instance, 0);
+  await writeFile(path, randomBytes(4 * MIB));
+  const content = await contentOf(source.disksDir, instance.uuid);
+  const sent: number[] = [];
+  onStreams(target, (bytes, stream, name) => {
+    if (name !== 'disk0.raw') return bytes;
+    sent.push(Number(bytes.readBigUInt64BE(4)) / MIB);
+    // In the middle of a record, after others were written.
+    if (sent.length !== 3) return bytes;
+    setImmediate(() => stream.destroy());
+    return bytes.subarray(0, 1000);
+  });
+  await source.move(instance, target);
+  assert.equal(await assertOnOne(instance.uuid, content, both), TARGET);
+  const again = sent.slice(sent.indexOf(3) + 1);
+  assert.ok((again[0] ?? 0) > 1, `all was sent again: ${sent.join()}`);
+  assert.equal(again.at(-1), 4);
+});
+
+test('a record outside of the file fails the move with the reason of the target', async (t) => {
+  const { source, target, both, instance, content } = await makeWorld(t);
+  onStreams(target, (bytes, _stream, name) => {
+    const changed = Buffer.from(bytes);
+    if (name === 'disk0.raw') changed.writeBigUInt64BE(BigInt(4 * MIB + 1), 4);
+    return changed;
+  });
+  await assert.rejects(source.move(instance, target), { code: 'VALIDATION', message: /stream/ });
+  assert.equal(await assertOnOne(instance.uuid, content, both), SOURCE);
+});
+
+test('a message to release 0.2 that was damaged is not taken, and the source keeps all', async (t) => {
+  const { source, target, both, instance, content } = await makeWorld(t);
+  const client = ofRelease02(target.client());
   target.client = () => ({
     ...client,
     write: (at, message, signal) => {
@@ -240,10 +333,10 @@ test('what did not arrive as it was sent is not taken, and the source keeps all'
   assert.equal(target.admitted, 0);
 });
 
-test('a cancelled move leaves nothing on the other node', async (t) => {
+test('a cancelled move to release 0.2 leaves nothing there', async (t) => {
   const { source, target, both, instance, content } = await makeWorld(t);
   const cancelled = new AbortController();
-  const client = target.client();
+  const client = ofRelease02(target.client());
   let written = 0;
   target.client = () => ({
     ...client,
@@ -258,7 +351,7 @@ test('a cancelled move leaves nothing on the other node', async (t) => {
 
 test('the same message twice changes nothing, one of another session or with other bounds is refused', async (t) => {
   const { source, target, both, instance, content } = await makeWorld(t);
-  const client = target.client();
+  const client = ofRelease02(target.client());
   const refused: string[] = [];
   target.client = () => ({
     ...client,
