@@ -20,7 +20,7 @@ const SWAPPED: Readonly<Record<string, string>> = {
 const CONSTANT = /^[\w./:-]+$/;
 
 /** A call that only writes a message: a person misses it, no program does. */
-const MESSAGE = /(?:^|\.)(?:logger\.\w+|report\.log|context\.note)$/;
+const MESSAGE = /(?:^|\.#?)(?:logger\.\w+|report\.log|context\.(?:note|warn))$/;
 
 /** Returns the mutants of a file, in the order of its text. */
 export function findMutants(file: string): readonly Mutant[] {
@@ -34,6 +34,7 @@ export function findMutants(file: string): readonly Mutant[] {
     if (ts.isPropertyAssignment(node)) return visit(node.initializer);
     if (ts.isElementAccessExpression(node)) return visit(node.expression);
     if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) return;
+    if (guardsMessage(node)) return;
     const changed = isOfMessage(node) ? null : mutate(node, source);
     const place = ts.isBinaryExpression(node) ? node.operatorToken : node;
     if (changed !== null) {
@@ -62,11 +63,16 @@ function mutate(node: ts.Node, source: ts.SourceFile): string | null {
 
 function isDroppable(node: ts.Node): boolean {
   if (isMessage(node)) return false;
-  if (ts.isIfStatement(node))
-    return node.elseStatement === undefined && !isMessage(node.thenStatement);
+  if (ts.isIfStatement(node)) return node.elseStatement === undefined;
   if (ts.isThrowStatement(node)) return true;
   // `void held` only marks a parameter as used.
   return ts.isExpressionStatement(node) && !ts.isVoidExpression(node.expression);
+}
+
+function guardsMessage(node: ts.Node): boolean {
+  return (
+    ts.isIfStatement(node) && node.elseStatement === undefined && isMessage(node.thenStatement)
+  );
 }
 
 function isMessage(node: ts.Node): boolean {
