@@ -192,3 +192,78 @@ test('info shows the provenance of an installation, and nothing for records with
   ]);
   assert.ok(!show(install).includes('provenance:'));
 });
+
+test('info shows each setting that is not the default, also without --all', () => {
+  const nic = {
+    ...{ uuid: RUN, mac: '52:54:00:00:00:01', mode: 'bridged', link: 'br0', name: 'lan' },
+    ...{ ip: '192.0.2.9', networkName: 'inner', reach: 'public' },
+    network: {
+      ...{ addresses: ['192.0.2.9/24'], gateways: ['192.0.2.1'], nameservers: ['192.0.2.2'] },
+      ...{ search: ['example.com'], routes: [{ to: '10.0.0.0/8', via: '192.0.2.3' }], mtu: 1400 },
+    },
+  };
+  const instance = sampleInstance({
+    ...{ running: null, bootEnv: 'rescue', installTimeoutS: 0, profiles: ['web', 'db'] },
+    ...{ installParameters: { accel: 'tcg' }, hvparams: { accel: 'tcg' }, metadata: { role: 'x' } },
+    ...{ hasUserData: true, hasVendorData: true, hasNetworkConfig: true, sshKeys: ['ssh-x A'] },
+    ...{ dialects: ['ec2'], metadataToken: 'required', communication: false },
+    ...{ nics: [nic] as unknown as InstanceInfo['nics'] },
+    ssh: { user: 'debian', hostKeys: [], saidHostKeys: [] },
+    snapshots: [{ name: 's1' }, { name: 's2' }] as unknown as InstanceInfo['snapshots'],
+  });
+  const shown = renderInstanceInfo(instance).map((line) => line.trim().replace(/^- /, ''));
+  for (const line of [
+    'Running: no',
+    'Boot environment: rescue',
+    'installation timeout: none',
+    'profiles: web, db',
+    'accel: tcg',
+    'role: x',
+    'dialects: ec2',
+    'session tokens: required',
+    'documents: user data, vendor data, network config, 1 SSH key(s)',
+    'SSH login: debian',
+    'snapshots: s1, s2',
+    'nic/0: MAC 52:54:00:00:00:01, mode bridged, link br0, network inner, reach public, ' +
+      'IP 192.0.2.9, addresses 192.0.2.9/24, gateway 192.0.2.1, DNS 192.0.2.2, ' +
+      'search example.com, route 10.0.0.0/8 via 192.0.2.3, MTU 1400, name lan',
+  ])
+    assert.ok(shown.includes(line), `${line}\n${shown.join('\n')}`);
+  const plain = renderInstanceInfo(sampleInstance()).join('\n');
+  for (const key of ['Boot environment', 'installation timeout', 'profiles', 'snapshots'])
+    assert.ok(!plain.includes(`${key}:`), key);
+  assert.doesNotMatch(plain, /dialects|session tokens|install parameters|SSH login/);
+  const waiting = { ...instance, installTimeoutS: 60, nics: [{ ...nic, network: null }] };
+  const again = renderInstanceInfo(waiting as unknown as InstanceInfo).join('\n');
+  assert.match(again, /installation timeout: 60 s/);
+  assert.match(again, /IP 192\.0\.2\.9, DHCP, name lan/);
+});
+
+test('info of a failed installation names its stage, error and hint', () => {
+  const install = {
+    ...{ jobId: 9, state: 'failed', startedAtMs: 1000, endedAtMs: 4000, stage: 'os-scripts' },
+    ...{ stages: [{ stage: 'image', durationMs: 1500, summary: '' }], logFile: '/log' },
+    error: { code: 'SCRIPT_FAILED', message: 'create ended with 3', hint: 'see the log' },
+    provenance: {
+      ...{ imageChecksum: 'sha256:0', imageKey: 'k', osDigest: 'o' },
+      applianceDigest: 'a',
+    },
+  } as unknown as NonNullable<InstanceInfo['install']>;
+  const shown = renderInstanceInfo(sampleInstance({ install })).map((line) =>
+    line.trim().replace(/^- /, ''),
+  );
+  for (const line of [
+    'Last installation: failed after 3.0 s (job 9)',
+    'image: 1.5 s',
+    'failed in: os-scripts',
+    'error: SCRIPT_FAILED: create ended with 3',
+    'hint: see the log',
+    'log: /log',
+  ])
+    assert.ok(shown.includes(line), `${line}\n${shown.join('\n')}`);
+  assert.doesNotMatch(shown.join('\n'), /current stage|image signed by/);
+  const now = { ...install, state: 'installing', endedAtMs: null, error: null } as typeof install;
+  const during = renderInstanceInfo(sampleInstance({ install: now }), true).join('\n');
+  assert.match(during, /Last installation: installing \(job 9\)[^]*current stage: os-scripts/);
+  assert.match(during, /image signed by: k/);
+});
