@@ -52,7 +52,7 @@ export async function captureLink(
     await work();
     capture.stdin.end();
     // Readline yields strings.
-    const { value } = (await lines.next());
+    const { value } = await lines.next();
     return counts.parse(JSON.parse(value ?? ''));
   } finally {
     capture.stdin.end();

@@ -212,6 +212,7 @@ export class ImageCache {
       const partial = this.#openPartial(key, 'from another node', limits, emit);
       return receiveContent(checksum, partial, {
         ...{ neighbours, contents: this.#contents, limits, signal, rateWindowMs },
+        logger: this.#options.logger,
         onNode: (message) => emit({ type: 'wait', message }),
         retryDelayMs: this.#options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
       });

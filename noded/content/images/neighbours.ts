@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
+import type { Logger } from '#shared/log/log.ts';
 import { KIB } from '#shared/units/bytes.ts';
 import type { ByteSource } from '../downloads/transfer/byte-source.ts';
 import { transfer } from '../downloads/transfer/transfer.ts';
@@ -26,6 +27,7 @@ export interface ReceiveOptions {
   readonly contents: ContentStore;
   readonly limits: DownloadLimits;
   readonly signal: AbortSignal;
+  readonly logger: Logger;
   readonly onNode: (message: string) => void;
   readonly rateWindowMs?: number | undefined;
   readonly retryDelayMs: number;
@@ -72,27 +74,30 @@ export async function receiveContent(
       retryDelayMs,
       onRetry: onNode,
     });
-    return await requireContent(checksum, await contents.keep(partial, null), senders, options);
+    const sha256 = await contents.keep(partial, null);
+    await requireContent(checksum, sha256, senders, options);
+    const { sizeBytes } = partial;
+    options.logger.info('images.received', { sha256, sizeBytes, nodes: senders });
+    return sha256;
   } catch (error) {
     await abandon(partial, error);
     throw error;
   }
 }
 
-/** Removes a content with another checksum. */
+/** Removes a content with another checksum. Otherwise it stays used once. */
 async function requireContent(
   checksum: Checksum,
   sha256: string,
   senders: readonly string[],
   { contents, signal }: ReceiveOptions,
-): Promise<string> {
+): Promise<void> {
   const held = await contents.hold(sha256);
   try {
     const actual = checksum.algorithm === 'sha256' ? sha256 : await contents.sha512Of(held, signal);
     if (actual !== checksum.hex)
       throw checksumMismatch(`the content from ${senders.join(' and ')}`, checksum, actual);
     contents.use(sha256, 1);
-    return sha256;
   } catch (error) {
     held.release();
     await contents.drop(sha256);
