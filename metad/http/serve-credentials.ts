@@ -53,8 +53,8 @@ export function createServeCredentials(options: ServeCredentialsOptions): ServeC
 }
 
 /**
- * Answers that no credentials are available now. The EC2 tree answers 200, as IMDS does: clients that
- * crawl the whole tree, such as ohai, fail on another status.
+ * Answers that no credentials are available now. The EC2 tree answers 200, as IMDS does: clients
+ * that crawl the whole tree, such as ohai, fail on another status.
  */
 function fail(exchange: Exchange, cloud: Cloud, nowMs: number): void {
   if (cloud === 'aws')
