@@ -35,7 +35,7 @@ const layers = {
     ...['run-lists', 'backup', 'parameters', 'identity', 'view', 'machines', 'record', 'reports'],
   ],
   'noded/provision': ['os', 'appliance', 'install'],
-  'noded/cluster': ['peers', 'membership', 'feed', 'placement', 'migration'],
+  'noded/cluster': ['peers', 'images', 'membership', 'feed', 'placement', 'migration'],
   'noded/api': ['http', 'rapi', 'identity', 'web'],
   'appliance/agent': [
     ...['process', 'report', 'channel', 'overlay', 'disks', 'image', 'scripts', 'hooks', 'stages'],
