@@ -193,6 +193,30 @@ test('settings change in place, absent ones stay, and null unsets', async () => 
   ]);
 });
 
+test('files that QEMU opens must be there, be files, and be readable for its user', async () => {
+  const closed = join(lab.paths.root, 'closed');
+  const empty = join(lab.paths.root, 'empty');
+  await writeFile(closed, 'x', { mode: 0o600 });
+  await writeFile(empty, '', { mode: 0o644 });
+  const unusable = [
+    ...['/nonexistent', '/etc', closed].map((path) => ({ kernel_path: path })),
+    { kernel_path: osImage, initrd_path: closed },
+    { cdrom_image_path: '/dev/null' },
+  ];
+  await refuse([
+    ...unusable.map((each) => ['HOST_PREREQUISITE', modify({ installParameters: each })] as const),
+    ['HOST_PREREQUISITE', modify({ installParameters: { cdrom_image_path: empty } })],
+    ['VALIDATION', modify({ nics: [{ action: 'add', nic: { mode: 'user', ip: 'pool' } }] })],
+  ]);
+  for (const each of unusable) {
+    await succeed(modify({ hvparams: { kernel_path: null, initrd_path: null, ...each } }));
+    await refuse([['HOST_PREREQUISITE', { opcode: 'INSTANCE_STARTUP', name: WEB }]]);
+  }
+  await succeed(
+    modify({ hvparams: { kernel_path: null, initrd_path: null, cdrom_image_path: null } }),
+  );
+});
+
 test('disks and NICs are added, changed and removed, and their addresses become free', async () => {
   const nic = { mac: '52:54:00:00:00:09', mode: 'user', name: 'first' } as const;
   await succeed(
