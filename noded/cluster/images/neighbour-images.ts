@@ -129,12 +129,17 @@ async function openDirect(peers: NeighbourImagesOptions['peers'], node: string) 
   throw new AppError('NODE_UNREACHABLE', `there is no data link to node '${node}'`);
 }
 
+/** @throws Error for an answer of unknown size, which could be endless */
 function describeAnswer({ node, answer }: Sender, { checksum, offset, signal }: Question): Opened {
-  const restBytes = Number(answer.headers['content-length']);
+  const restBytes = Number(answer.headers['content-length'] ?? Number.NaN);
+  if (!Number.isSafeInteger(restBytes)) {
+    answer.destroy();
+    throw new Error(`node '${node}' does not state the size of the image`);
+  }
   return {
     kind: 'body',
     offset,
-    totalBytes: Number.isSafeInteger(restBytes) && restBytes >= 0 ? offset + restBytes : null,
+    totalBytes: offset + restBytes,
     // The version is the content itself.
     validators: { etag: `"${checksum}"`, lastModified: null },
     body: readBody(node, answer, signal),

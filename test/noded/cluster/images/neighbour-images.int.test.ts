@@ -191,6 +191,17 @@ test('an image that is too large, endless or of a false length cannot fill the c
     assert.equal(origin.requests.length, 1, length);
     assert.ok((await names()).includes(`sha256-${sha256}`));
   }
+  let written = 0;
+  serveBy('b', (_, response) => {
+    const send = setInterval(() => {
+      written += content.length;
+      response.write(content);
+    }, 5);
+    response.once('close', () => clearInterval(send));
+  });
+  const { fetch } = await receiver();
+  (await fetch()).release();
+  assert.ok(written < 100 * content.length, `${written} bytes`);
 });
 
 test('another node continues at the byte where one stopped', async () => {
