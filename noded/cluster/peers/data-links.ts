@@ -121,7 +121,9 @@ export class DataLinks implements Disposable {
     const { host, port } = link.address;
     const connection = await connectToNode(node, link.address, certificate);
     const { session } = connection;
-    this.#sessions.add(session);
+    session.on('error', (error) =>
+      logger.info('data-link.broken', { node, host, port, reason: error.message }),
+    );
     session.once('close', () => {
       this.#sessions.delete(session);
       if (link.connection === connection) link.connection = undefined;
@@ -129,6 +131,7 @@ export class DataLinks implements Disposable {
     // Closed in the meantime, or replaced by a link to a new address.
     if (this.#links.get(node) !== link) session.destroy();
     if (session.destroyed) throw new Error('the node closed the connection');
+    this.#sessions.add(session);
     link.connection = connection;
     link.failure = undefined;
     logger.info('data-link.ready', { node, host, port });

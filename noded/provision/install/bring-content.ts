@@ -96,7 +96,7 @@ async function fetch(
         checksum: sha256 === undefined ? checksum : `sha256:${sha256}`,
         key: key ?? null,
       };
-      return [`${image.sizeBytes} bytes from ${redactSource(source)}${signed}`, brought] as const;
+      return [`${image.sizeBytes} bytes of ${redactSource(source)}${signed}`, brought] as const;
     } catch (error) {
       image.release();
       throw error;
