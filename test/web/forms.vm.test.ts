@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
@@ -11,15 +11,23 @@ import { addDefinitions } from '../e2e/support/definitions.ts';
 import { endLab } from '../e2e/support/end-lab.ts';
 import { freePorts } from '../noded/support/free-ports.ts';
 import { noBrowser, openInBrowser } from './support/browser.ts';
+import { tabTo } from './support/keyboard.ts';
+import { assertWellShown } from './support/sizes.ts';
+import { findMarkup, MARKUP, spoilAnswers } from './support/spoil-answers.ts';
 import { openWeb } from './support/web-lab.ts';
 
 /** Forms and pages of the cluster in Chromium, with real installations. */
 const WITH_SECRET = 'secretive';
 const HOSTILE = 'hostile';
 const BOUND = { skip: noBrowser };
-/** Markup, a terminal escape and a direction override, in the fields that accept them. */
-const MARKUP = '<img src=x onerror="window.canary=1"><script>window.canary=1</script>';
 const PASSWORD = 'secret';
+const PAGES = [
+  ...['/instances', '/launch', '/jobs', '/jobs/1', '/nodes', '/charts', '/images', '/networks'],
+  ...['/profiles', '/os', '/bootenvs'],
+];
+const PARTS = ['', '/installation', '/parameters', '/metadata', '/audit', '/reinstall'];
+/** Pages that show no text of an answer here. */
+const TEXTLESS: ReadonlySet<string> = new Set(['/launch', '/bootenvs']);
 
 let lab: Lab;
 let image: string;
@@ -37,6 +45,8 @@ before(async () => {
   const [port] = await freePorts(1);
   tlsOrigin = `https://127.0.0.1:${port}`;
   await lab.startNode('--web', `127.0.0.1:${port}`, '--web-users', users);
+  await succeed(lab, 'gnt-network', 'add', ...['--network', '10.9.0.0/24', 'lan']);
+  await succeed(lab, 'gnt-profile', 'modify', '-O', `text=${MARKUP}`, 'marked');
 });
 
 after(async () => {
@@ -60,9 +70,13 @@ async function addHostileDefinition(): Promise<void> {
   await chmod(script, 0o755);
 }
 
-async function openPage(t: Parameters<typeof openInBrowser>[0]): Promise<Page> {
+async function openPage(t: TestContext): Promise<Page> {
   const { nextLink } = await openWeb(t, lab);
   return openInBrowser(t, await nextLink());
+}
+
+function partOfSecretive(part: string): string {
+  return `/instances/${WITH_SECRET}${part}`;
 }
 
 async function show(page: Page, path: string): Promise<void> {
@@ -90,33 +104,65 @@ async function addParameter(
   await page.getByLabel(`Value of parameter ${number}`).fill(value);
 }
 
-test('a form launches an instance, and another browser sees it', BOUND, async (t) => {
+test('the keyboard alone launches an instance, and another browser sees it', BOUND, async (t) => {
   const page = await openPage(t);
   const other = await openPage(t);
-  await show(page, '/launch');
-  await page.getByRole('button', { name: 'Launch' }).click();
+  const { keyboard } = page;
+  const field = (name: string) => page.getByLabel(name, { exact: true });
+  const button = (name: string) => page.getByRole('button', { name, exact: true });
+  await tabTo(page, page.getByRole('link', { name: 'Launch' }));
+  await keyboard.press('Enter');
+  await tabTo(page, button('Launch'));
+  await keyboard.press('Enter');
   await page.getByText('Give the instance a name, such as web1.').waitFor();
-  await fillLaunch(page, WITH_SECRET, 'hello');
-  await addParameter(page, 1, ['greeting', 'hi', 'public']);
-  await addParameter(page, 2, ['api-key', 'correct-horse', 'secret']);
-  await page.getByLabel('Start the instance after the installation').uncheck();
+  // The first field with a fault has the focus.
+  await page.locator('input:focus').waitFor();
+  await keyboard.type(WITH_SECRET);
+  for (const [name, value] of [
+    ['Image', image],
+    ['Disk', '32M'],
+  ] as const) {
+    await tabTo(page, field(name));
+    await keyboard.type(value);
+  }
+  await tabTo(page, page.locator('summary', { hasText: 'OS definition, parameters' }));
+  await keyboard.press('Enter');
+  await tabTo(page, field('OS definition'));
+  await keyboard.type('hello');
+  for (const [name, value, visibility] of [
+    ['greeting', 'hi', 'public'],
+    ['api-key', 'correct-horse', 'secret'],
+  ] as const) {
+    await tabTo(page, button('Add a parameter'));
+    await keyboard.press('Enter');
+    // The new row has the focus.
+    await page.getByPlaceholder('name', { exact: true }).and(page.locator(':focus')).waitFor();
+    for (const text of [name, value, visibility]) {
+      await keyboard.type(text);
+      await keyboard.press('Tab');
+    }
+  }
+  await tabTo(page, page.getByLabel('Start the instance after the installation'));
+  await keyboard.press('Space');
   await page.getByText('The node accepts this.').waitFor();
   const command = await page.locator('.command code').innerText();
   assert.match(command, /^gnt-instance add .*--os-type hello.* secretive$/);
   assert.match(command, /--os-parameters-secret api-key=@api-key\.txt/);
   assert.doesNotMatch(command, /correct-horse/);
-  await page.getByRole('button', { name: 'Launch' }).click();
+  await tabTo(page, button('Launch'));
+  await keyboard.press('Enter');
   await other.getByRole('row', { name: WITH_SECRET }).waitFor();
   await page.getByRole('definition').getByText('success').waitFor();
   await show(page, '/launch');
-  await page.getByLabel('Name', { exact: true }).fill(WITH_SECRET);
-  await page.getByLabel('Image', { exact: true }).fill(image);
+  await field('Name').fill(WITH_SECRET);
+  await field('Image').fill(image);
   // The node's refusal is at the field that it concerns.
   await page.locator('.field', { hasText: 'host name of the guest' }).getByText(/exist/).waitFor();
 });
 
-test('a reinstallation asks for the secret again', BOUND, async (t) => {
+test('a reinstallation asks for the secret again, and shows its command', BOUND, async (t) => {
   const page = await openPage(t);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await show(page, `/instances/${WITH_SECRET}/reinstall`);
   await page.getByText(/Secrets are never stored/).waitFor();
   assert.equal(await page.getByLabel('Name of parameter 1').inputValue(), 'api-key');
@@ -128,14 +174,74 @@ test('a reinstallation asks for the secret again', BOUND, async (t) => {
     .waitFor();
   await page.getByLabel('Value of parameter 1').fill('new-horse');
   await page.getByText('The node accepts this.').waitFor();
-  await page.getByRole('button', { name: 'Reinstall' }).click();
-  await page.getByLabel(`Type ${WITH_SECRET} to confirm`).fill(WITH_SECRET);
-  await page.getByRole('dialog').getByRole('button', { name: 'Reinstall' }).click();
-  await page.getByText(/Job \d+, INSTANCE_REINSTALL.*: success/).waitFor();
+  await assertWellShown(page);
+  const open = page.getByRole('button', { name: 'Reinstall' });
+  await tabTo(page, open);
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  await assertWellShown(page);
+  await tabTo(page, dialog.getByRole('button', { name: 'Copy' }));
+  await page.keyboard.press('Enter');
+  await dialog.getByText('Copied', { exact: true }).waitFor();
+  const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+  assert.match(copied, /^gnt-instance reinstall .*--os-parameters-secret .* secretive$/);
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  assert.ok(await open.evaluate((element) => element === document.activeElement));
+  await page.keyboard.press('Enter');
+  await tabTo(page, page.getByLabel(`Type ${WITH_SECRET} to confirm`));
+  await page.keyboard.type(WITH_SECRET);
+  await page.keyboard.press('Enter');
+  const notice = page.locator('.notice', { hasText: /Job \d+, INSTANCE_REINSTALL.*: success/ });
+  assert.equal(await notice.locator('code').innerText(), copied);
+});
+
+test('each page is accessible in both colours, on a phone and on a 4K screen', BOUND, async (t) => {
+  const page = await openPage(t);
+  for (const path of PAGES) {
+    await show(page, path);
+    await page.locator('main:not(:has-text("Loading …")) h1').waitFor();
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    for (const name of ['disk', 'interface', 'parameter', 'document']) {
+      const add = page.getByRole('button', { name: new RegExp(`^Add an? ${name}$`) });
+      if ((await add.count()) > 0) await add.click();
+    }
+    await assertWellShown(page);
+  }
+});
+
+test('no text of any answer becomes markup', BOUND, async (t) => {
+  const page = await openPage(t);
+  await spoilAnswers(page);
+  for (const path of [...PAGES, ...PARTS.map(partOfSecretive)]) {
+    await show(page, path);
+    if (!TEXTLESS.has(path)) await page.locator('main').getByText(MARKUP).first().waitFor();
+    assert.deepEqual(await findMarkup(page), [], path);
+  }
+});
+
+test('markup in a page would be found, and its policy refuses the script', BOUND, async (t) => {
+  const profile: { end?: () => unknown } = {};
+  const page = await openInBrowser(
+    { after: (end) => void (profile.end = end as () => unknown) },
+    await (await openWeb(t, lab)).nextLink(),
+  );
+  await page.locator('main h1').waitFor();
+  const refused = page.waitForEvent('console', (message) =>
+    /Content Security/.test(message.text()),
+  );
+  await page.evaluate(
+    `document.querySelector('main').insertAdjacentHTML('beforeend', ${JSON.stringify(MARKUP)})`,
+  );
+  await refused;
+  const found = await findMarkup(page);
+  assert.equal(found.length, 2);
+  assert.ok(!found.includes('a script of a text ran'));
+  await assert.rejects(async () => profile.end?.(), /Content Security Policy/);
 });
 
 test('markup of users, scripts and definitions stays text', BOUND, async (t) => {
-  await succeed(lab, 'gnt-profile', 'modify', '-O', `text=${MARKUP}`, 'marked');
   const page = await openPage(t);
   await fillLaunch(page, HOSTILE, 'failing');
   await addParameter(page, 1, ['greeting', MARKUP, 'public']);

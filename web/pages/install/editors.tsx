@@ -1,7 +1,14 @@
 import type { ComponentChildren, JSX, TargetedInputEvent } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { Text } from '../../parts/text.tsx';
-import type { HookRow, NicRow, ParameterRow, Visibility } from './install-form.ts';
+import {
+  BLANK_NIC,
+  type DiskRow,
+  type HookRow,
+  type NicRow,
+  type ParameterRow,
+  type Visibility,
+} from './install-form.ts';
 
 interface RowsProps<Row> {
   readonly legend: string;
@@ -147,6 +154,28 @@ function ValueInput({ label, isHidden, value, onChange }: ValueInputProps): JSX.
   return <input {...common} autocomplete="off" spellcheck={false} />;
 }
 
+/** Edits the disks after the first one. */
+export function DisksEditor(editor: EditorProps<DiskRow>): JSX.Element {
+  return (
+    <Rows
+      {...editor}
+      legend="More disks"
+      help="The first disk gets the operating system. These are empty."
+      blank={{ size: '' }}
+      add="Add a disk"
+      render={({ size }, change, index) => (
+        <input
+          aria-label={`Size of disk ${index + 1}`}
+          placeholder="20G"
+          value={size}
+          autocomplete="off"
+          onInput={(event) => change({ size: event.currentTarget.value })}
+        />
+      )}
+    />
+  );
+}
+
 interface NicsProps extends EditorProps<NicRow> {
   readonly networks: readonly string[];
 }
@@ -158,16 +187,16 @@ export function NicsEditor({ networks, ...editor }: NicsProps): JSX.Element {
       {...editor}
       legend="Network interfaces"
       help="NAT reaches the internet without any set-up, and cannot be reached from outside. The channel to the node needs no interface."
-      blank={{ kind: 'user', to: '', ip: '' }}
+      blank={BLANK_NIC}
       add="Add an interface"
-      render={({ kind, to, ip }, change, index) => (
+      render={({ kind, to, ip, gateway, dns }, change, index) => (
         <>
           <select
             aria-label={`Kind of interface ${index + 1}`}
             value={kind}
             onChange={(event) =>
               // The options below are the kinds.
-              change({ kind: event.currentTarget.value as NicRow['kind'], to: '', ip: '' })
+              change({ ...BLANK_NIC, kind: event.currentTarget.value as NicRow['kind'] })
             }
           >
             <option value="user">NAT</option>
@@ -197,12 +226,36 @@ export function NicsEditor({ networks, ...editor }: NicsProps): JSX.Element {
             </>
           )}
           {kind === 'bridge' && (
-            <input
-              aria-label={`Bridge of interface ${index + 1}`}
-              placeholder="br0"
-              value={to}
-              onInput={(event) => change({ to: event.currentTarget.value })}
-            />
+            <>
+              <input
+                aria-label={`Bridge of interface ${index + 1}`}
+                placeholder="br0"
+                value={to}
+                onInput={(event) => change({ to: event.currentTarget.value })}
+              />
+              <input
+                aria-label={`Addresses of interface ${index + 1}`}
+                placeholder="address by DHCP, or 192.0.2.5/24"
+                value={ip}
+                onInput={(event) => change({ ip: event.currentTarget.value })}
+              />
+              {ip.trim() !== '' && (
+                <>
+                  <input
+                    aria-label={`Gateways of interface ${index + 1}`}
+                    placeholder="gateway"
+                    value={gateway}
+                    onInput={(event) => change({ gateway: event.currentTarget.value })}
+                  />
+                  <input
+                    aria-label={`Name servers of interface ${index + 1}`}
+                    placeholder="name servers"
+                    value={dns}
+                    onInput={(event) => change({ dns: event.currentTarget.value })}
+                  />
+                </>
+              )}
+            </>
           )}
         </>
       )}

@@ -19,8 +19,19 @@ export interface NicRow {
   readonly kind: 'user' | 'network' | 'bridge';
   /** Network or bridge. */
   readonly to: string;
-  /** An address of the network; empty: any free one. */
+  /**
+   * An address of the network; empty: any free one. At a bridge, addresses with prefix lengths;
+   * empty: DHCP.
+   */
   readonly ip: string;
+  /** Gateways and name servers, for static addresses at a bridge. */
+  readonly gateway: string;
+  readonly dns: string;
+}
+
+/** A disk after the first one. */
+export interface DiskRow {
+  readonly size: string;
 }
 
 export interface HookRow {
@@ -33,7 +44,9 @@ export interface InstallForm {
   readonly name: string;
   /** A name of the catalogues, a URL, or a path on the node. */
   readonly image: string;
+  /** Size of the first disk. */
   readonly size: string;
+  readonly disks: readonly DiskRow[];
   readonly memory: string;
   readonly vcpus: string;
   readonly nics: readonly NicRow[];
@@ -48,6 +61,7 @@ export interface InstallForm {
   readonly profiles: string;
   readonly bootEnv: string;
   readonly packageSource: string;
+  readonly packageChecksum: string;
   readonly packageUser: string;
   readonly packagePassword: string;
   readonly hooks: readonly HookRow[];
@@ -59,13 +73,16 @@ export type FormField = keyof InstallForm;
 /** The first fault of each field, as a sentence. */
 export type Faults = Readonly<Partial<Record<FormField, string>>>;
 
+export const BLANK_NIC: NicRow = { kind: 'user', to: '', ip: '', gateway: '', dns: '' };
+
 export const EMPTY_FORM: InstallForm = {
   name: '',
   image: '',
   size: '',
+  disks: [],
   memory: '',
   vcpus: '',
-  nics: [{ kind: 'user', to: '', ip: '' }],
+  nics: [BLANK_NIC],
   keys: '',
   communication: true,
   userData: '',
@@ -77,6 +94,7 @@ export const EMPTY_FORM: InstallForm = {
   profiles: '',
   bootEnv: '',
   packageSource: '',
+  packageChecksum: '',
   packageUser: '',
   packagePassword: '',
   hooks: [],
@@ -132,6 +150,9 @@ export function findFaults(form: InstallForm, image: Resolved | undefined): Faul
         : size !== undefined && least !== null && size < least
           ? `The image requires at least ${Math.ceil(least / MIB)}M.`
           : undefined,
+    disks: form.disks.some((disk) => readBytes(disk.size) === undefined)
+      ? 'Each disk needs a size such as 20G.'
+      : undefined,
     memory:
       form.memory.trim() !== '' && readBytes(form.memory) === undefined
         ? 'Write a size such as 2G.'
@@ -184,11 +205,12 @@ function faultOfNics(nics: readonly NicRow[]): string | undefined {
 export function toCreate(form: InstallForm, defaults: Defaults, image?: Resolved): Create {
   const { diskTemplate, node, onFailure } = form;
   const diskBytes = chooseDiskBytes(form.size, defaults, image?.minDiskBytes);
+  const more = form.disks.map((disk) => readBytes(disk.size));
   const memory = readBytes(form.memory);
   const memoryMiB = memory === undefined ? defaults.memoryMiB : memory / MIB;
   const vcpus = form.vcpus.trim() === '' ? defaults.vcpus : Number(form.vcpus);
   const keys = linesOf(form.keys);
-  const tags = form.tags.split(/[\s,]+/).filter((tag) => tag !== '');
+  const tags = wordsOf(form.tags);
   return {
     opcode: 'INSTANCE_CREATE',
     name: form.name.trim(),
@@ -198,7 +220,7 @@ export function toCreate(form: InstallForm, defaults: Defaults, image?: Resolved
     ...(keys.length > 0 && { sshKeys: keys }),
     ...(tags.length > 0 && { tags }),
     ...(diskTemplate !== 'file' && { diskTemplate }),
-    disks: diskTemplate === 'diskless' || diskBytes === undefined ? [] : [{ sizeBytes: diskBytes }],
+    disks: diskTemplate === 'diskless' ? [] : [diskBytes, ...more].flatMap(toDisk),
     nics: form.nics.map(toNic),
     beparams: { ...(memoryMiB && { memoryMiB }), ...(vcpus && { vcpus }) },
     ...(node !== '' && { node }),
@@ -206,9 +228,18 @@ export function toCreate(form: InstallForm, defaults: Defaults, image?: Resolved
   };
 }
 
-function toNic({ kind, to, ip }: NicRow): NonNullable<Create['nics']>[number] {
+function toDisk(sizeBytes: number | undefined): NonNullable<Create['disks']> {
+  return sizeBytes === undefined ? [] : [{ sizeBytes }];
+}
+
+function toNic({ kind, to, ip, gateway, dns }: NicRow): NonNullable<Create['nics']>[number] {
   if (kind === 'user') return { mode: 'user' };
-  if (kind === 'bridge') return { link: to.trim() };
+  const addresses = wordsOf(ip);
+  if (kind === 'bridge' && addresses.length === 0) return { link: to.trim() };
+  if (kind === 'bridge') {
+    const network = { addresses, gateways: wordsOf(gateway), nameservers: wordsOf(dns) };
+    return { link: to.trim(), network };
+  }
   return { networkName: to.trim(), ip: ip.trim() || 'pool' };
 }
 
@@ -219,6 +250,7 @@ type Installation = Pick<
   | 'profiles'
   | 'bootEnv'
   | 'packageSource'
+  | 'packageChecksum'
   | 'packageUser'
   | 'packagePassword'
   | 'hooks'
@@ -236,7 +268,7 @@ export function toInstallation(form: Installation, image?: Resolved): Common {
       ),
     );
   const source = image?.source ?? form.image.trim();
-  const profiles = form.profiles.split(/[\s,]+/).filter((name) => name !== '');
+  const profiles = wordsOf(form.profiles);
   const hooks = form.hooks.filter(({ name }) => name.trim() !== '');
   return {
     ...(form.osType !== '' && { osType: form.osType }),
@@ -248,6 +280,9 @@ export function toInstallation(form: Installation, image?: Resolved): Common {
     ...(profiles.length > 0 && { profiles }),
     ...(form.bootEnv !== '' && { bootEnv: form.bootEnv }),
     ...(form.packageSource.trim() !== '' && { personalizationPackage: form.packageSource.trim() }),
+    ...(form.packageChecksum.trim() !== '' && {
+      personalizationChecksum: form.packageChecksum.trim(),
+    }),
     ...(form.packageUser.trim() !== '' && {
       personalizationUser: form.packageUser.trim(),
       personalizationPassword: form.packagePassword,
@@ -257,6 +292,11 @@ export function toInstallation(form: Installation, image?: Resolved): Common {
     }),
     ...(!form.start && { start: false }),
   };
+}
+
+/** Returns words that are separated by spaces or commas. */
+function wordsOf(text: string): string[] {
+  return text.split(/[\s,]+/).filter((word) => word !== '');
 }
 
 function linesOf(text: string): string[] {

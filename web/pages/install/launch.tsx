@@ -11,7 +11,7 @@ import { Text } from '../../parts/text.tsx';
 import { Page } from '../../shell/page.tsx';
 import { instancePath, navigate, query } from '../../shell/router.tsx';
 import { CheckLine, faultsOfCheck } from './check-line.tsx';
-import { HooksEditor, NicsEditor, ParametersEditor } from './editors.tsx';
+import { DisksEditor, HooksEditor, NicsEditor, ParametersEditor } from './editors.tsx';
 import {
   chooseDiskBytes,
   EMPTY_FORM,
@@ -64,7 +64,8 @@ function LaunchForm({ choices }: { readonly choices: Choices }): JSX.Element {
   const send = async (): Promise<void> => {
     isTouched.value = touchedBy(EMPTY_FORM);
     if (!isComplete || isSending.value) {
-      document.querySelector<HTMLElement>('form [aria-invalid="true"]')?.focus();
+      // After the fields have shown their faults.
+      setTimeout(() => document.querySelector<HTMLElement>('form [aria-invalid="true"]')?.focus());
       return;
     }
     isSending.value = true;
@@ -156,9 +157,28 @@ function LaunchForm({ choices }: { readonly choices: Choices }): JSX.Element {
           onChange={(communication) => change({ communication })}
         />
       </Details>
+      <Details summary="Disks" of={['disks', 'diskTemplate']} faultOf={faultOf}>
+        <DisksEditor
+          rows={current.disks}
+          fault={faultOf('disks')}
+          onChange={(disks) => change({ disks })}
+        />
+        <SelectField
+          label="Disk template"
+          value={current.diskTemplate}
+          options={[
+            ['file', 'file: files of the node'],
+            ['sharedfile', 'sharedfile: files of a shared folder'],
+            ['plain', 'plain: volumes of LVM'],
+            ['zfs', 'zfs: volumes of ZFS'],
+          ]}
+          fault={faultOf('diskTemplate')}
+          onChange={(diskTemplate) => change({ diskTemplate })}
+        />
+      </Details>
       <Details
         summary="User data, node and tags"
-        of={['userData', 'node', 'tags', 'diskTemplate']}
+        of={['userData', 'node', 'tags']}
         faultOf={faultOf}
       >
         <AreaField
@@ -182,18 +202,6 @@ function LaunchForm({ choices }: { readonly choices: Choices }): JSX.Element {
             onChange={(node) => change({ node })}
           />
         )}
-        <SelectField
-          label="Disk template"
-          value={current.diskTemplate}
-          options={[
-            ['file', 'file: files of the node'],
-            ['sharedfile', 'sharedfile: files of a shared folder'],
-            ['plain', 'plain: volumes of LVM'],
-            ['zfs', 'zfs: volumes of ZFS'],
-          ]}
-          fault={faultOf('diskTemplate')}
-          onChange={(diskTemplate) => change({ diskTemplate })}
-        />
         {seesCluster.value && (
           <TextField
             label="Tags"
@@ -219,7 +227,7 @@ function LaunchForm({ choices }: { readonly choices: Choices }): JSX.Element {
       </Details>
       <Details
         summary="Personalization package and hooks"
-        of={['packageSource', 'packageUser', 'packagePassword', 'hooks']}
+        of={['packageSource', 'packageChecksum', 'packageUser', 'packagePassword', 'hooks']}
         faultOf={faultOf}
       >
         <PackageFields form={current} faultOf={faultOf} change={change} />

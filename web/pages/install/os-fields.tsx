@@ -52,7 +52,10 @@ export function OsFields({ form, choices, faultOf, change }: OsFieldsProps): JSX
   );
 }
 
-type Package = Pick<InstallForm, 'packageSource' | 'packageUser' | 'packagePassword'>;
+type Package = Pick<
+  InstallForm,
+  'packageSource' | 'packageChecksum' | 'packageUser' | 'packagePassword'
+>;
 
 /** Chooses the personalization package and its login. */
 export function PackageFields({ form, faultOf, change }: PartProps<Package>): JSX.Element {
@@ -65,6 +68,14 @@ export function PackageFields({ form, faultOf, change }: PartProps<Package>): JS
         help="A .tar.gz archive, unpacked over the installed file system as the last step."
         fault={faultOf('packageSource')}
         onChange={(packageSource) => change({ packageSource })}
+      />
+      <TextField
+        label="Checksum of the package"
+        value={form.packageChecksum}
+        placeholder="sha256:…"
+        help="A package with another checksum is refused."
+        fault={faultOf('packageChecksum')}
+        onChange={(packageChecksum) => change({ packageChecksum })}
       />
       <div class="columns narrow">
         <TextField

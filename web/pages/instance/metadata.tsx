@@ -29,7 +29,7 @@ export function MetadataSection({ instance }: SectionProps): JSX.Element {
         isLong: text.length > MAX_CHARACTERS,
       };
     },
-    [name, path.value, running?.pid],
+    [name, communication, path.value, running?.pid],
   );
   if (!communication)
     return (

@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { commandOf } from '../../commands/command-of.ts';
 import { mayWrite } from '../../live/session.ts';
 import { submit } from '../../live/submit.ts';
 import { OperationButton } from '../../parts/change-button.tsx';
 import { CommandLine } from '../../parts/command-line.tsx';
+import { CheckField } from '../../parts/field.tsx';
 import { messageOf } from '../../parts/failure.tsx';
 import { formatTime } from '../../parts/format.ts';
 import { commandLine } from '../../parts/quote.ts';
@@ -15,12 +17,19 @@ export function SnapshotsSection({
   instance: { name, snapshots, running },
 }: SectionProps): JSX.Element {
   const label = useSignal('');
+  const isCopy = useSignal(false);
+  const snapshot = label.value.trim();
+  const opcode = {
+    opcode: 'INSTANCE_SNAPSHOT',
+    name,
+    snapshot,
+    ...(isCopy.value && { copy: true }),
+  } as const;
   const take = async (event: Event): Promise<void> => {
     event.preventDefault();
-    const snapshot = label.value.trim();
     if (snapshot === '') return;
     try {
-      await submit({ opcode: 'INSTANCE_SNAPSHOT', name, snapshot });
+      await submit(opcode);
       label.value = '';
     } catch (error) {
       notify('bad', messageOf(error));
@@ -44,10 +53,10 @@ export function SnapshotsSection({
               </tr>
             </thead>
             <tbody>
-              {snapshots.map(({ uuid, name: snapshot, takenAtMs, wasRunning }) => (
+              {snapshots.map(({ uuid, name: taken, takenAtMs, wasRunning }) => (
                 <tr key={uuid}>
                   <td>
-                    <Text>{snapshot}</Text>
+                    <Text>{taken}</Text>
                   </td>
                   <td>{formatTime(takenAtMs)}</td>
                   <td>{wasRunning ? 'was running: as after a power cut' : 'was stopped'}</td>
@@ -55,16 +64,16 @@ export function SnapshotsSection({
                     {mayWrite.value && (
                       <div class="buttons">
                         <OperationButton
-                          of={snapshot}
-                          opcode={{ opcode: 'INSTANCE_RESTORE', name, snapshot }}
+                          of={taken}
+                          opcode={{ opcode: 'INSTANCE_RESTORE', name, snapshot: taken }}
                           warning="The disks return to the snapshot. Later writes are lost."
                           blocked={running === null ? undefined : 'Stop the instance first'}
                         >
                           Restore
                         </OperationButton>
                         <OperationButton
-                          of={snapshot}
-                          opcode={{ opcode: 'INSTANCE_REMOVE_SNAPSHOT', name, snapshot }}
+                          of={taken}
+                          opcode={{ opcode: 'INSTANCE_REMOVE_SNAPSHOT', name, snapshot: taken }}
                           warning="The disks stay as they are. The snapshot cannot be restored afterwards."
                         >
                           Remove
@@ -90,12 +99,19 @@ export function SnapshotsSection({
             }}
           />
           <button type="submit">Take a snapshot</button>
+          <CheckField
+            label="Copy the disks: for file systems that cannot share blocks"
+            isChecked={isCopy.value}
+            onChange={(isChecked) => {
+              isCopy.value = isChecked;
+            }}
+          />
         </form>
       )}
       <CommandLine>
-        {label.value.trim() === ''
+        {snapshot === ''
           ? commandLine('gnt-instance', 'list-snapshots', name)
-          : commandLine('gnt-instance', 'snapshot', name, label.value.trim())}
+          : commandOf(opcode).text}
       </CommandLine>
     </>
   );

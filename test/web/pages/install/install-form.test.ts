@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { opcode as opcodeSchema } from '#shared/contract/opcode.ts';
 import { fieldOfFailure } from '../../../../web/pages/install/field-of-failure.ts';
 import {
+  BLANK_NIC,
   chooseDiskBytes,
   EMPTY_FORM,
   findFaults,
@@ -55,9 +56,10 @@ test('an empty form asks for a name and an image', () => {
 const faulty: readonly [keyof InstallForm, Partial<InstallForm>, RegExp][] = [
   ['size', { size: '5G' }, /at least 12288M/],
   ['size', { size: 'big' }, /20G/],
+  ['disks', { disks: [{ size: '' }] }, /size/],
   ['memory', { memory: 'much' }, /2G/],
   ['vcpus', { vcpus: '0' }, /1 to 255/],
-  ['nics', { nics: [{ kind: 'network', to: '', ip: '' }] }, /no network/],
+  ['nics', { nics: [{ ...BLANK_NIC, kind: 'network' }] }, /no network/],
   ['keys', { keys: '-----BEGIN OPENSSH PRIVATE KEY-----' }, /private key/],
   ['packagePassword', { packageUser: 'me' }, /password/],
   ['hooks', { hooks: [{ name: '', text: 'steps: []' }] }, /file name/],
@@ -85,12 +87,16 @@ test('a filled form becomes a creation that the node accepts', () => {
     {
       ...filled,
       size: '20',
+      disks: [{ size: '1G' }],
+      packageSource: 'https://example.com/site.tar.gz',
+      packageChecksum: DEBIAN.checksum,
       memory: '2G',
       vcpus: '2',
       nics: [
-        { kind: 'user', to: '', ip: '' },
-        { kind: 'network', to: 'lan', ip: '' },
-        { kind: 'bridge', to: 'br1', ip: '' },
+        BLANK_NIC,
+        { ...BLANK_NIC, kind: 'network', to: 'lan' },
+        { ...BLANK_NIC, kind: 'bridge', to: 'br1' },
+        { kind: 'bridge', to: 'br2', ip: '192.0.2.5/24', gateway: '192.0.2.1', dns: '192.0.2.2' },
       ],
       keys: '# mine\nssh-ed25519 AAAA me@host\n\n',
       userData: '#cloud-config\n# ümlaut',
@@ -114,9 +120,23 @@ test('a filled form becomes a creation that the node accepts', () => {
       name: 'web1',
       osImage: DEBIAN.source,
       osImageChecksum: DEBIAN.checksum,
-      disks: [{ sizeBytes: 20 * GIB }],
+      disks: [{ sizeBytes: 20 * GIB }, { sizeBytes: GIB }],
+      personalizationPackage: 'https://example.com/site.tar.gz',
+      personalizationChecksum: DEBIAN.checksum,
       beparams: { memoryMiB: 2048, vcpus: 2 },
-      nics: [{ mode: 'user' }, { networkName: 'lan', ip: 'pool' }, { link: 'br1' }],
+      nics: [
+        { mode: 'user' },
+        { networkName: 'lan', ip: 'pool' },
+        { link: 'br1' },
+        {
+          link: 'br2',
+          network: {
+            addresses: ['192.0.2.5/24'],
+            gateways: ['192.0.2.1'],
+            nameservers: ['192.0.2.2'],
+          },
+        },
+      ],
       sshKeys: ['ssh-ed25519 AAAA me@host'],
       userData: Buffer.from('#cloud-config\n# ümlaut').toString('base64'),
       communication: true,

@@ -16,8 +16,10 @@ test('an entry of a listing is below its folder', () => {
   assert.equal(joinPath('/latest/meta-data', 'mac'), '/latest/meta-data/mac');
   assert.equal(
     joinPath('/latest/meta-data/public-keys/', '0=my-key'),
-    '/latest/meta-data/public-keys/0',
+    '/latest/meta-data/public-keys/0/',
   );
+  assert.equal(joinPath('/openstack/', 'latest'), '/openstack/latest/');
+  assert.equal(joinPath('/', '2009-04-04'), '/2009-04-04/');
 });
 
 test('only the text of a folder is a listing', () => {
