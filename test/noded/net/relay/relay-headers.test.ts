@@ -25,6 +25,17 @@ test('headers of the guest that servers trust, or that frame the body, stay behi
   assert.deepEqual(requestHeaders(named(kept), { kind: 'bearer' }), named(kept));
 });
 
+test('claims of a guest about the client, the method and the path stay behind', () => {
+  const claims = [
+    ...['x-client-ip', 'x-cluster-client-ip', 'true-client-ip', 'client-ip', 'cf-connecting-ip'],
+    ...['x-http-method', 'x-method-override', 'x-rewrite-url', 'x-original-method'],
+    ...['x-original-host', 'x-host', 'x-forwarded-for', 'x-gnt-offset', 'proxy-connection'],
+    ...['metadata-flavor', 'x-aws-ec2-metadata-token-ttl-seconds', 'cookie2', 'keep-alive'],
+  ];
+  const given = claims.flatMap((name) => [name, 'x']);
+  assert.deepEqual(requestHeaders([...given, 'accept', 'a'], { kind: 'bearer' }), ['accept', 'a']);
+});
+
 test('a guest cannot ask for parts of an answer, in which a credential would not be found', () => {
   const given = ['Range', 'bytes=0-6', 'If-Range', '"1"', 'accept', 'a'];
   assert.deepEqual(requestHeaders(given, { kind: 'bearer' }), ['accept', 'a']);
