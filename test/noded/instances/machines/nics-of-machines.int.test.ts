@@ -18,7 +18,7 @@ const nicOf = (number: string, changes: object): Nic =>
     uuid: `5f8d1c2e-0b6a-4c3d-9e7f-0000000000${number}`,
     ...{ mac: `52:54:00:00:00:${number}`, mode: 'bridged', link: null, name: null, ip: null },
     ...{ network: null, ...changes },
-  }) as Nic;
+  });
 
 test('NICs in networks are those of records, and of the copy beside a running orphan', async (t) => {
   const vmDir = await mkdtemp(join(tmpdir(), 'gnt-nics-'));
