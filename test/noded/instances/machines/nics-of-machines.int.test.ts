@@ -13,12 +13,11 @@ import { instanceRecord } from '../../support/records.ts';
 
 type Nic = InstanceRecord['nics'][number];
 /** @param number two digits, which end its UUID and its MAC */
-const nicOf = (number: string, changes: object): Nic =>
-  ({
-    uuid: `5f8d1c2e-0b6a-4c3d-9e7f-0000000000${number}`,
-    ...{ mac: `52:54:00:00:00:${number}`, mode: 'bridged', link: null, name: null, ip: null },
-    ...{ network: null, ...changes },
-  });
+const nicOf = (number: string, changes: object): Nic => ({
+  uuid: `5f8d1c2e-0b6a-4c3d-9e7f-0000000000${number}`,
+  ...{ mac: `52:54:00:00:00:${number}`, mode: 'bridged', link: null, name: null, ip: null },
+  ...{ network: null, ...changes },
+});
 
 test('NICs in networks are those of records, and of the copy beside a running orphan', async (t) => {
   const vmDir = await mkdtemp(join(tmpdir(), 'gnt-nics-'));
