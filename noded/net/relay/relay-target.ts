@@ -68,7 +68,6 @@ function baseOf(url: string): string {
 }
 
 function isPlainPath(path: string): boolean {
-  if (path === '') return true;
   const segments = path.split('/');
   // A final slash is part of many paths, an empty segment elsewhere is not.
   if (segments.at(-1) === '') segments.pop();

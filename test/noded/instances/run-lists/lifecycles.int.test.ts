@@ -377,6 +377,22 @@ void test('lists that cannot be read any more leave a guest those that it has', 
   assert.equal(await next.lifecycles.planView(await lab.instance(), PARAMETERS), undefined);
 });
 
+void test('a stop waits for the decommission list of a guest that listens, until it is withdrawn', async (t) => {
+  const lab = await createLifecycleLab(t);
+  await lab.start();
+  const { lifecycles } = lab.first;
+  assert.equal(await lifecycles.announce(lab.uuid, 'stop'), 0);
+  await lab.say(lab.first, ...BOOTED);
+  await lab.until((record) => record.lifecycle?.state === 'operational');
+  assert.ok((await lifecycles.announce(lab.uuid, 'stop')) > 0);
+  await lab.until(({ lifecycle }) => lifecycle?.announced?.do === 'stop');
+  await lifecycles.withdraw(lab.uuid);
+  await lab.until(({ lifecycle }) => lifecycle?.announced === null);
+  const views = lab.views.length;
+  await lifecycles.withdraw(lab.uuid);
+  assert.equal(lab.views.length, views);
+});
+
 void test('what a job of the former daemon announced is taken back', async (t) => {
   const lab = await createLifecycleLab(t);
   await lab.start();
