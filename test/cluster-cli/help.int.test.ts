@@ -155,3 +155,11 @@ test('help of an unknown or absent command is refused as the command is', async 
   assert.match((await help('replace-disks')).stderr, /^error\[COMMAND_ABSENT\]/);
   assert.equal((await help('modify')).status, 0);
 });
+
+test('man prints the page of the program, or that of one of its commands', async () => {
+  assert.match((await gnt('instance', 'man')).stdout, /^\.TH "?GNT-INSTANCE"? /im);
+  assert.match((await gnt('instance', 'man', 'reboot')).stdout, /^\.TH GNT-INSTANCE-REBOOT /);
+  const unknown = await gnt('instance', 'man', 'nosuch');
+  assert.deepEqual([unknown.status, unknown.stdout], [2, '']);
+  assert.match(unknown.stderr, /error\[USAGE\]: gnt-instance has no command 'nosuch'/);
+});

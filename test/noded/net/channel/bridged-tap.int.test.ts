@@ -35,6 +35,23 @@ describe('a bridged TAP', () => {
     assert.equal(existsSync(`/sys/class/net/${tap.device}`), false);
   });
 
+  test('of one MAC learns no other, and gets the frames for that one only', async () => {
+    const mac = '52:54:00:00:00:77';
+    const tap = await openBridgedTap({ link: bridge, onlyMac: mac });
+    try {
+      for (const flag of ['learning', 'unicast_flood']) {
+        const value = readFileSync(`/sys/class/net/${tap.device}/brport/${flag}`, 'utf8');
+        assert.equal(value.trim(), '0', flag);
+      }
+      const known = execFileSync('bridge', ['fdb', 'show', 'dev', tap.device], {
+        encoding: 'utf8',
+      });
+      assert.match(known, new RegExp(`^${mac} .*static`, 'm'));
+    } finally {
+      tap.close();
+    }
+  });
+
   test('is refused on a link that is not a bridge', async () => {
     for (const link of ['lo', 'gntmissing', '../../etc', '', 'a name that is too long']) {
       await assert.rejects(openBridgedTap({ link }), (error: unknown) => {
