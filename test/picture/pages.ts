@@ -70,7 +70,10 @@ async function draw(browser: Browser, link: string): Promise<void> {
     await page.locator('main h1').waitFor();
     await page.waitForTimeout(SETTLE_MS);
     if (name === 'console') {
-      await page.keyboard.type('uname -a; free; ls /\n');
+      // The shell of this guest does not echo, for tests.
+      await page.keyboard.type('stty echo onlcr; PS1="# "; clear\n');
+      await page.waitForTimeout(SETTLE_MS);
+      await page.keyboard.type('uname -sr; free; ls /\n');
       await page.waitForTimeout(SETTLE_MS);
     }
     await page.screenshot({ path: join(folder, `${name}.png`) });

@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'pnode',
     title: 'Node',
-    width: 140,
+    width: 160,
     cell: ({ primaryNode }) => primaryNode,
     isWide: true,
     compare: (a, b) => byText(a.primaryNode, b.primaryNode),

@@ -64,7 +64,7 @@ function NetworkCard({ network, mayChange }: NetworkCardProps): JSX.Element {
             label={`Addresses in use in ${name}`}
             value={size - free}
             max={size}
-            text={`${formatNumber(free)} free of ${formatNumber(size)}`}
+            text={`${formatNumber(size - free)} of ${formatNumber(size)} in use`}
           />
         </dd>
         <dt>Gateway</dt>

@@ -137,7 +137,7 @@ function Room({ node }: { readonly node: NodeInfo }): JSX.Element {
             label={`Memory in use on ${node.name}`}
             value={memoryUsed}
             max={memoryMiB}
-            text={`${formatMiB(memoryFreeMiB)} free of ${formatMiB(memoryMiB)}`}
+            text={`${formatMiB(memoryUsed)} of ${formatMiB(memoryMiB)} in use`}
           />
         </dd>
         <dt>Disk</dt>
@@ -149,7 +149,7 @@ function Room({ node }: { readonly node: NodeInfo }): JSX.Element {
               label={`Disk in use on ${node.name}`}
               value={diskBytes - diskFreeBytes}
               max={diskBytes}
-              text={`${formatBytes(diskFreeBytes)} free of ${formatBytes(diskBytes)}`}
+              text={`${formatBytes(diskBytes - diskFreeBytes)} of ${formatBytes(diskBytes)} in use`}
             />
           )}
         </dd>

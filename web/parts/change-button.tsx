@@ -15,7 +15,8 @@ interface ButtonProps {
   readonly warning?: string;
   /** The user types this word before the change. */
   readonly confirm?: string;
-  readonly look?: 'primary' | 'danger' | undefined;
+  /** Absent: `danger` if the page asks first. */
+  readonly look?: 'primary' | 'danger' | null;
   /** Why the button does nothing now. */
   readonly blocked?: string | undefined;
 }
@@ -52,7 +53,7 @@ export function ChangeButton(props: ChangeButtonProps): JSX.Element {
       type="button"
       title={blocked ?? command}
       aria-label={`${children} ${of}`}
-      class={look}
+      class={look ?? undefined}
       disabled={isBusy.value || blocked !== undefined}
       onClick={() => void change()}
     >

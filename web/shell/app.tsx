@@ -53,7 +53,7 @@ function Navigation(): JSX.Element {
         <Connection />
         {node !== undefined && (
           <p title={`gnt ${version ?? ''}`}>
-            {user}@{node}
+            {user} on {node}
           </p>
         )}
         <button type="button" class="quiet" onClick={toggleTheme}>

@@ -17,7 +17,7 @@ export function Actions({ instance: { name, status, install } }: SectionProps): 
             of={name}
             opcode={{ opcode: 'INSTANCE_SHUTDOWN', name }}
             warning={SHUTDOWN}
-            look={undefined}
+            look={null}
           >
             Stop
           </OperationButton>
@@ -25,7 +25,7 @@ export function Actions({ instance: { name, status, install } }: SectionProps): 
             of={name}
             opcode={{ opcode: 'INSTANCE_REBOOT', name }}
             warning={`${SHUTDOWN} Then it starts again.`}
-            look={undefined}
+            look={null}
           >
             Restart
           </OperationButton>
@@ -34,7 +34,7 @@ export function Actions({ instance: { name, status, install } }: SectionProps): 
         <OperationButton
           of={name}
           opcode={{ opcode: 'INSTANCE_STARTUP', name }}
-          look={isInstalled ? 'primary' : undefined}
+          look={isInstalled ? 'primary' : null}
           blocked={status === 'installing' ? 'The installation runs' : undefined}
         >
           Start

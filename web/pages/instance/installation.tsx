@@ -6,6 +6,7 @@ import { JobView } from '../../parts/job-view.tsx';
 import { commandLine } from '../../parts/quote.ts';
 import { State } from '../../parts/state.tsx';
 import { Text } from '../../parts/text.tsx';
+import { Link } from '../../shell/router.tsx';
 import { Fact, Facts } from './overview.tsx';
 import type { SectionProps } from './instance.tsx';
 
@@ -57,7 +58,9 @@ function Ended({
         <Fact name="Result">
           <State of={state === 'failed' ? 'error' : state} />
         </Fact>
-        <Fact name="Job">{jobId}</Fact>
+        <Fact name="Job">
+          <Link to={`/jobs/${jobId}`}>{jobId}</Link>
+        </Fact>
         <Fact name="Started">{formatTime(startedAtMs)}</Fact>
         {endedAtMs !== null && (
           <Fact name="Duration">{formatDuration(endedAtMs - startedAtMs)}</Fact>
