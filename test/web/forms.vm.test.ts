@@ -299,4 +299,16 @@ test('a bound user sees and does only what the session allows', BOUND, async (t)
   await page.locator('.problem').first().waitFor();
   await page.getByText('User data, node and tags').click();
   assert.equal(await page.getByLabel('Node', { exact: true }).count(), 0);
+  // The check of the form ran as a job, which is not one of the user's.
+  await page
+    .getByText(/not allowed/)
+    .first()
+    .waitFor();
+  const checks = await page.evaluate<boolean[]>(
+    `fetch('/v1/jobs').then((answer) => answer.json())
+      .then((jobs) => jobs.map(({ input }) => input.isDryRun === true))`,
+  );
+  assert.ok(checks.length > 0 && checks.every(Boolean));
+  await show(page, '/jobs');
+  await page.getByText('There is no job.').waitFor();
 });
