@@ -139,12 +139,20 @@ export class DataLinks implements Disposable {
   }
 
   #failed(node: string, link: Link, error: unknown): void {
+    const { logger } = this.#options;
     const reason = messageOf(error);
     const { host, port } = link.address;
-    // A refused stream of a working connection is no reason for a pause.
-    const pauseMs = Math.min(2 * (link.failure?.pauseMs ?? FIRST_PAUSE_MS / 2), MAX_PAUSE_MS);
-    if (link.failure?.reason !== reason)
-      this.#options.logger.warn('data-link.unavailable', {
+    const isKnown = link.failure?.reason === reason;
+    if (link.connection !== undefined && !link.connection.session.closed) {
+      // The connection works. A node that starts, or has too many streams, refuses this one only.
+      link.failure = { reason, pauseMs: 0, atMs: performance.now() };
+      if (!isKnown) logger.info('data-link.stream-refused', { node, host, port, reason });
+      return;
+    }
+    const doubledMs = 2 * (link.failure?.pauseMs ?? 0);
+    const pauseMs = Math.min(Math.max(doubledMs, FIRST_PAUSE_MS), MAX_PAUSE_MS);
+    if (!isKnown)
+      logger.warn('data-link.unavailable', {
         node,
         host,
         port,

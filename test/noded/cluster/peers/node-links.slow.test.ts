@@ -404,3 +404,12 @@ test('a connection whose packets are dropped gets no new streams, and open ones 
   await connectBoth(a, b);
   assert.equal(pathTo(a, 'b'), 'direct');
 });
+
+test('a node that refuses a stream while it starts gets the next one directly', async (t) => {
+  const [a, b] = [await start(t, 'a'), await start(t, 'b')];
+  b.links.onStream = (stream) => void stream.destroy();
+  assert.equal((await a.links.probe('b')).path, 'store');
+  await connectBoth(a, b);
+  assert.equal(pathTo(a, 'b'), 'direct');
+  assert.deepEqual(a.warnings, []);
+});
