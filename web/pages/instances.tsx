@@ -29,22 +29,21 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'status',
     title: 'State',
-    width: 170,
+    width: 160,
     cell: ({ status }) => <State of={status} />,
     compare: (a, b) => byText(wordOfState(a.status), wordOfState(b.status)),
   },
   {
     key: 'pnode',
     title: 'Node',
-    width: 160,
     cell: ({ primaryNode }) => primaryNode,
     isWide: true,
     compare: (a, b) => byText(a.primaryNode, b.primaryNode),
   },
   {
     key: 'os',
-    title: 'OS definition',
-    width: 128,
+    title: 'OS',
+    width: 100,
     cell: ({ osType }) => (osType === null ? '' : <Text>{osType}</Text>),
     isWide: true,
     compare: (a, b) => byText(a.osType ?? '', b.osType ?? ''),
@@ -61,7 +60,7 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'be/memory',
     title: 'Memory',
-    width: 100,
+    width: 96,
     isWide: true,
     isNumber: true,
     cell: ({ beparams }) => formatMiB(beparams.memoryMiB),
@@ -70,7 +69,7 @@ const COLUMNS: readonly Column<Instance>[] = [
   {
     key: 'ctime',
     title: 'Created',
-    width: 160,
+    width: 172,
     isNumber: true,
     isWide: true,
     cell: ({ createdAtMs }) => formatShortTime(createdAtMs),

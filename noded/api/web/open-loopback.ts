@@ -11,12 +11,11 @@ import { ROOT } from './require-access.ts';
 import { serveConsoles } from './serve-console.ts';
 import { cookieName, formatCookie } from './session-cookie.ts';
 import { newToken, Sessions } from './sessions.ts';
-import { createWebApp, type WebParts } from './web-app.ts';
+import { createWebApp, SERVER_TIMES, type WebParts } from './web-app.ts';
 
 const ADDRESS = '127.0.0.1';
 /** A browser opens about six connections for each open page. */
 const MAX_CONNECTIONS = 128;
-const HEADERS_TIMEOUT_MS = 10_000;
 
 export interface LoopbackParts extends Omit<WebParts, 'page'> {
   readonly clock: Clock;
@@ -36,7 +35,7 @@ export async function openLoopback(
 ): Promise<Readable> {
   const { clock, logger } = parts;
   const sessions = new Sessions(clock, null);
-  const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: 0 });
+  const server = createServer({ ...SERVER_TIMES, requestTimeout: 0 });
   server.maxConnections = MAX_CONNECTIONS;
   const listening = await listen(server, '--port', { host: ADDRESS, port });
   const hostName = newHostName();

@@ -12,7 +12,7 @@ import { loadPage } from './page.ts';
 import { serveConsoles } from './serve-console.ts';
 import { cookieName } from './session-cookie.ts';
 import { Sessions } from './sessions.ts';
-import { createWebApp, type Entrance, type WebParts } from './web-app.ts';
+import { createWebApp, type Entrance, SERVER_TIMES, type WebParts } from './web-app.ts';
 import type { WebSettings } from './web-settings.ts';
 
 /** With and without a session. A browser opens about six connections for each open page. */
@@ -20,7 +20,6 @@ const MAX_CONNECTIONS = 1024;
 /** Limit for each IPv4 address or IPv6 /64. */
 const MAX_NETWORK_CONNECTIONS = 128;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-const HEADERS_TIMEOUT_MS = 10_000;
 /** Time for the whole request, its body included. */
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Node's default of 30 seconds would prolong the timeouts. */
@@ -60,7 +59,7 @@ export async function startWeb(settings: WebSettings, serving: WebServing): Prom
   const server = createServer(
     {
       ...{ key: pem, cert: pem, minVersion: 'TLSv1.2', handshakeTimeout: HANDSHAKE_TIMEOUT_MS },
-      ...{ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
+      ...{ ...SERVER_TIMES, requestTimeout: REQUEST_TIMEOUT_MS },
       connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
     },
     (request, response) => void handle(request, response),

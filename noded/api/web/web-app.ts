@@ -19,6 +19,12 @@ import { watchRights } from './watch-rights.ts';
 const BACKGROUND_HEADER = 'x-gnt-background';
 const EVENTS = 'GET /v1/events';
 
+/**
+ * Times of the web's servers. With node's 5 s, tabs that ask rarely meet connections that are just
+ * being closed.
+ */
+export const SERVER_TIMES = { headersTimeout: 10_000, keepAliveTimeout: 75_000 } as const;
+
 export interface WebParts extends ServedApi {
   readonly page: Page;
   readonly nodeName: string;
