@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs
 import { join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MovedFile } from '#shared/contract/move.ts';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { ownValue } from '#shared/json/own-value.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
@@ -206,7 +206,7 @@ async function fillFiles(
     }
   } catch (error) {
     await dropCopy(disksDir, uuid);
-    throw tellFull(error, disksDir);
+    throw tellDisk(error, disksDir);
   }
   const all = undo.move();
   let verified: Readonly<Record<string, string>> | undefined;
@@ -215,7 +215,7 @@ async function fillFiles(
       await syncFlatDirectory(dir);
       await syncPath(disksDir);
     } catch (error) {
-      throw tellFull(error, disksDir);
+      throw tellDisk(error, disksDir);
     }
   };
   return {
@@ -229,7 +229,7 @@ async function fillFiles(
       try {
         await writeBatch(found.file, message, found.sizeBytes);
       } catch (error) {
-        throw tellFull(error, disksDir);
+        throw tellDisk(error, disksDir);
       }
     },
     verify: async (digests, signal) => {
@@ -238,7 +238,9 @@ async function fillFiles(
         const sent = ownValue(digests, name);
         const digest =
           verified === undefined
-            ? await digestStored(file, sent, signal)
+            ? await digestStored(file, sent, signal).catch((error: unknown) => {
+                throw tellDisk(error, disksDir);
+              })
             : ownValue(verified, name);
         if (digest === sent) continue;
         throw new AppError('CONFLICT', `${name} arrived damaged`, {
@@ -322,8 +324,20 @@ function newerAreHere(path: string, newer: string): AppError {
   });
 }
 
-function tellFull(error: unknown, dir: string): unknown {
-  if (systemCodeOf(error) !== 'ENOSPC') return error;
+/** Names the disk of an error, which another node shows. */
+function tellDisk(error: unknown, dir: string): unknown {
+  const code = systemCodeOf(error);
+  if (code === undefined) return error;
+  if (code !== 'ENOSPC' && code !== 'EDQUOT')
+    return new AppError(
+      'MIGRATION_FAILED',
+      `the disks did not arrive in ${dir}: ${messageOf(error)}`,
+      {
+        details: { path: dir },
+        hint: 'Look for faulty disks in the kernel log of that node, and repeat the move.',
+        cause: error,
+      },
+    );
   return new AppError('DISK_FULL', `${dir} is full: the disks did not arrive`, {
     hint: 'Remove instances or images that are not needed, or enlarge the file system.',
     cause: error,

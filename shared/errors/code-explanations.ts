@@ -314,7 +314,7 @@ export const codeExplanations: Readonly<Record<ErrorCode, CodeExplanation>> = {
     remedy: 'Free space or give a larger disk, then repeat the operation.',
   },
   MIGRATION_FAILED: {
-    cause: 'A live migration failed. The guest continues on its former node if it still runs.',
+    cause: 'A migration or move failed. A guest continues on its former node if it still runs.',
     remedy: 'Run `gnt-instance info NAME`, remove the cause, and repeat the migration.',
   },
   DISK_MISSING: {

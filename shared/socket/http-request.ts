@@ -117,6 +117,8 @@ function answerOf<T>(
     });
     // After the head, errors are reported to the body's reader only, but still need a listener.
     outgoing.on('error', (error) => reject(signal?.aborted ? abortReason(signal) : error));
+    // Node reports no error after an unrequested status 101.
+    outgoing.on('close', () => reject(new Error('the connection closed without an answer')));
     send(resolve);
   });
 }

@@ -12,6 +12,8 @@ export interface IncomingRecordsOptions {
 
 const RECORD_BYTES = RECORD_HEAD_BYTES + MAX_BATCH_BYTES;
 
+const NOTHING = Buffer.alloc(0);
+
 /**
  * Receives the records of a file, and answers with the positions that are written.
  *
@@ -36,7 +38,7 @@ export class IncomingRecords extends Duplex {
     this.#unanswered = options.position;
   }
 
-  /** Resolves when nothing is being written. */
+  /** Resolves when nothing is being written. A destroyed stream begins no other write. */
   async whenIdle(): Promise<void> {
     await this.#writing.catch(() => undefined);
   }
@@ -65,9 +67,19 @@ export class IncomingRecords extends Duplex {
     }, done);
   }
 
+  /** The memory is freed here, since an arrival keeps the streams of all its files. */
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#receiving = this.#spare = NOTHING;
+    done(error);
+  }
+
   async #takeRecords(chunk: Buffer): Promise<void> {
-    for (let rest: Buffer | undefined = chunk; rest !== undefined; rest = this.#fill(rest))
-      await this.#takeRecord();
+    for (let rest: Buffer | undefined = chunk; rest !== undefined; rest = this.#fill(rest)) {
+      await this.#writing;
+      // Closed meanwhile: `whenIdle` resolves now.
+      if (this.destroyed) return;
+      this.#takeRecord();
+    }
   }
 
   /** Copies bytes of a chunk until a record is whole. @returns the rest of the chunk then */
@@ -89,8 +101,7 @@ export class IncomingRecords extends Duplex {
     return RECORD_HEAD_BYTES + messageBytes - this.#length;
   }
 
-  async #takeRecord(): Promise<void> {
-    await this.#writing;
+  #takeRecord(): void {
     const record = this.#receiving.subarray(0, this.#length);
     const position = Number(record.readBigUInt64BE(4));
     const { sizeBytes, write } = this.#options;

@@ -39,8 +39,9 @@ export class ReceivingFiles {
   open(name: string): Promise<Duplex> {
     return this.#opening.run(name, async () => {
       const file = this.#files.get(name);
-      if (file === undefined || this.#isOver) throw nothingArrives();
+      if (file === undefined) throw nothingArrives();
       await endStream(file);
+      if (this.#isOver) throw nothingArrives();
       if (file.failure !== null) throw file.failure;
       const { position, sizeBytes } = file;
       const write = async (message: Buffer, to: number): Promise<void> => {

@@ -116,6 +116,7 @@ class StreamTransfer implements FileTransfer {
   async send(stream: Duplex, signal: AbortSignal): Promise<void> {
     const abort = (): void => void stream.destroy();
     signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
     try {
       const first = Promise.withResolvers<number>();
       const over = readPositions(stream, (position) => {

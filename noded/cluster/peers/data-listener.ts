@@ -196,7 +196,7 @@ class AcceptedLinks {
       stream.session?.destroy();
       return;
     }
-    if (stream.destroyed) return;
+    if (stream.closed) return;
     if (isKnown === undefined || hasItsShare(node, [...this.#streams.values()])) {
       stream.respond({ ':status': 503 }, { endStream: true });
       return;

@@ -128,7 +128,11 @@ async function tryOnce(
     signal: AbortSignal.any([signal, slow.signal]),
   });
   if (opened.kind === 'not-modified') return 'not-modified';
-  let skip = await placeSink(opened, sink, position);
+  let skip = await placeSink(opened, sink, position).catch((error: unknown) => {
+    // A body that is never read would stay open.
+    slow.abort(error);
+    throw error;
+  });
   for await (const chunk of paced(opened.body, options, (reason) => slow.abort(reason))) {
     signal.throwIfAborted();
     const fresh = chunk.subarray(Math.min(skip, chunk.length));

@@ -204,6 +204,20 @@ test('an image that is too large, endless or of a false length cannot fill the c
   assert.ok(written < 100 * content.length, `${written} bytes`);
 });
 
+test('an answer that is refused unread is closed', async () => {
+  await emptyNode('c');
+  const closed = Promise.withResolvers<undefined>();
+  serveBy('b', (_, response) => {
+    response.once('close', () => closed.resolve(undefined));
+    response.writeHead(200, { 'content-length': '999999999999999' });
+    response.write(content);
+  });
+  const { fetch } = await receiver();
+  (await fetch()).release();
+  const late = sleep(2000, 'open', { ref: false });
+  assert.equal(await Promise.race([closed.promise, late]), undefined);
+});
+
 test('another node continues at the byte where one stopped', async () => {
   const asked: string[] = [];
   for (const name of ['b', 'c'] as const)

@@ -2,9 +2,15 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { MAX_BATCH_BYTES } from '#shared/contract/move.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { IncomingRecords } from '../../../../noded/cluster/migration/incoming-records.ts';
+
+setFlagsFromString('--expose-gc');
+// Only a new context has the function.
+const collectGarbage = runInNewContext('gc') as () => void;
 
 function record(position: bigint, message = Buffer.alloc(0), length = message.length): Buffer {
   const head = Buffer.alloc(12);
@@ -78,3 +84,44 @@ test('a slow disk holds the sender back after two records', async () => {
   await once(stream.resume(), 'end');
   assert.equal(begun, 10);
 });
+
+test('a closed stream writes no further record', async () => {
+  const slow = Promise.withResolvers<undefined>();
+  let begun = 0;
+  const stream = new IncomingRecords({
+    ...{ position: 0, sizeBytes: 100 },
+    write: async () => {
+      begun += 1;
+      await slow.promise;
+    },
+  });
+  // The second record waits for the first one.
+  stream.write(Buffer.concat([record(1n), record(2n), record(3n)]));
+  await turn();
+  stream.destroy();
+  const idle = stream.whenIdle();
+  slow.resolve(undefined);
+  await idle;
+  await turn();
+  assert.equal(begun, 1);
+  assert.equal(stream.errored, null);
+});
+
+test('a file that has arrived keeps no memory', async () => {
+  const arrived: IncomingRecords[] = [];
+  const before = heldBytes();
+  for (let index = 0; index < 16; index += 1) {
+    const write = (): Promise<void> => Promise.resolve();
+    const stream = new IncomingRecords({ position: 0, sizeBytes: 1, write });
+    stream.end(record(1n, Buffer.from('x')));
+    await once(stream.resume(), 'close');
+    arrived.push(stream);
+  }
+  assert.ok(heldBytes() - before < MIB, `${heldBytes() - before} bytes`);
+  assert.equal(arrived.length, 16);
+});
+
+function heldBytes(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}

@@ -65,3 +65,11 @@ test('a broken POST or DELETE may be done, and a broken GET is not', async (t) =
     }
   }
 });
+
+test('a switch of protocols that was not requested is a broken answer', async (t) => {
+  const { peers, say } = await startNode(t);
+  say('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n');
+  await assert.rejects(askPeer(peers, 'other', 'GET /v1/jobs/{id}', { id: 1 }), {
+    code: 'NODE_UNREACHABLE',
+  });
+});
