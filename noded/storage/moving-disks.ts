@@ -21,6 +21,11 @@ import { listNames, takenBytes } from './install-disks.ts';
  */
 const LEAVING = /^leaving-([0-9a-f-]{36})$/;
 
+/** Codes of a full disk or quota. */
+const FULL = ['ENOSPC', 'EDQUOT'];
+/** Codes of a broken disk, and of a damaged file system or one that became read-only by it. */
+const FAULTY = ['EIO', 'EUCLEAN', 'EROFS'];
+
 /** Moves the files of an instance to another node, or from one. */
 export interface MovingDisks {
   /**
@@ -326,9 +331,8 @@ function newerAreHere(path: string, newer: string): AppError {
 
 /** Names the disk of an error, which another node shows. */
 function tellDisk(error: unknown, dir: string): unknown {
-  const code = systemCodeOf(error);
-  if (code === undefined) return error;
-  if (code !== 'ENOSPC' && code !== 'EDQUOT')
+  const code = systemCodeOf(error) ?? '';
+  if (FAULTY.includes(code))
     return new AppError(
       'MIGRATION_FAILED',
       `the disks did not arrive in ${dir}: ${messageOf(error)}`,
@@ -338,6 +342,7 @@ function tellDisk(error: unknown, dir: string): unknown {
         cause: error,
       },
     );
+  if (!FULL.includes(code)) return error;
   return new AppError('DISK_FULL', `${dir} is full: the disks did not arrive`, {
     hint: 'Remove instances or images that are not needed, or enlarge the file system.',
     cause: error,
