@@ -44,8 +44,8 @@ const MIB = 1024 * 1024;
 /** Enough for an interruption during the copy. */
 const DATA_BYTES = 12 * MIB;
 /** Enough for a command during the copy. */
-const LONG_BYTES = 60 * MIB;
-const DISK_BYTES = 128 * MIB;
+const LONG_BYTES = 320 * MIB;
+const DISK_BYTES = 704 * MIB;
 const SMALL = '40m';
 let redis: RedisServer;
 let one: Lab;
@@ -234,7 +234,7 @@ test('a node that lacks what the instance names is told before anything is chang
 });
 
 test('a link that is cut in the middle is waited for, and the rest goes over the next', async (t) => {
-  const web = await place(t, 'cut.example.com');
+  const web = await place(t, 'cut.example.com', {}, LONG_BYTES);
   const id = await begin(web.name, TWO);
   await untilArriving(two, web.uuid, id);
   const client = new Redis({ path: redis.socket });
