@@ -25,11 +25,15 @@ export interface DataConnection {
   open(): Promise<Duplex>;
 }
 
-/** @throws Error with the reason: refused, timed out, or the key of another node */
+/**
+ * @param isKnown whether the node still has the key of this address
+ * @throws Error with the reason: refused, timed out, or the key of another node
+ */
 export async function connectToNode(
   node: string,
   address: DataAddress,
   { pem }: NodeCertificate,
+  isKnown: () => Promise<boolean>,
 ): Promise<DataConnection> {
   using deadline = startDeadline(undefined, ANSWER_TIMEOUT_MS, timedOut);
   const { host, port } = address;
@@ -48,8 +52,13 @@ export async function connectToNode(
     await eventOf(session, 'remoteSettings', deadline.signal);
     // A close follows, which has the same effect.
     session.on('error', () => undefined);
-    keepSession(session);
-    return { session, open: () => openTunnel(session, node) };
+    const addStream = keepSession(session, isKnown);
+    const open = async (): Promise<Duplex> => {
+      const tunnel = await openTunnel(session, node);
+      addStream(tunnel);
+      return tunnel;
+    };
+    return { session, open };
   } catch (error) {
     socket.destroy();
     throw error;

@@ -117,9 +117,11 @@ export class DataLinks implements Disposable {
   }
 
   async #connectNew(node: string, link: Link): Promise<DataConnection> {
-    const { certificate, logger } = this.#options;
-    const { host, port } = link.address;
-    const connection = await connectToNode(node, link.address, certificate);
+    const { certificate, logger, nodes } = this.#options;
+    const { host, port, fingerprint } = link.address;
+    const connection = await connectToNode(node, link.address, certificate, async () => {
+      return (await nodes.dataAddressOf(node))?.fingerprint === fingerprint;
+    });
     const { session } = connection;
     session.on('error', (error) =>
       logger.info('data-link.broken', { node, host, port, reason: error.message }),

@@ -179,16 +179,20 @@ class AcceptedLinks {
     session.on('error', (error) =>
       this.#options.logger.debug('data-link.broken', { node, reason: error.message }),
     );
-    keepSession(session);
+    const addStream = keepSession(session, () => this.#isStillKnown(proof));
     session.on('stream', (stream, headers) => {
       stream.on('error', () => undefined);
-      if (headers[':method'] === 'CONNECT') void this.#accept(stream, proof);
+      if (headers[':method'] === 'CONNECT') void this.#accept(stream, proof, addStream);
       else stream.close();
     });
   }
 
   /** Reads the node's record again, because it may have been removed meanwhile. */
-  async #accept(stream: ServerHttp2Stream, proof: Proof): Promise<void> {
+  async #accept(
+    stream: ServerHttp2Stream,
+    proof: Proof,
+    addStream: (stream: Duplex) => void,
+  ): Promise<void> {
     const { node } = proof;
     const isKnown = await this.#isStillKnown(proof).catch(() => undefined);
     if (isKnown === false) {
@@ -205,6 +209,7 @@ class AcceptedLinks {
     const tunnel = new TunnelStream(stream);
     // The user of the stream handles errors too. Before and after that they have no effect.
     tunnel.on('error', () => undefined);
+    addStream(tunnel);
     this.#streams.set(tunnel, node);
     tunnel.once('close', () => this.#streams.delete(tunnel));
     this.#options.onStream(tunnel, node);

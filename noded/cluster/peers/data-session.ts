@@ -1,4 +1,5 @@
 import type { Http2Session, Settings } from 'node:http2';
+import type { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
 import { constants } from 'node:crypto';
 import { every } from '#shared/clock/every.ts';
@@ -43,10 +44,23 @@ export const MAX_SESSION_MEMORY = 256;
 /** Node gives the window of a connection back at once, so it only has to be large enough. */
 const SESSION_WINDOW_BYTES = 16 * MIB;
 
-/** Ends a session when the other node is silent for too long. */
-export function keepSession(session: Http2Session): void {
+/**
+ * Ends a session when the other node is silent for too long, or when it has open streams and the
+ * other node was removed.
+ * @param isKnown whether the node still has the key of this session; an error means unknown
+ * @returns adds an open stream
+ */
+export function keepSession(
+  session: Http2Session,
+  isKnown: () => Promise<boolean>,
+): (stream: Duplex) => void {
   session.setLocalWindowSize(SESSION_WINDOW_BYTES);
+  const streams = new Set<Duplex>();
   let heardAtMs = performance.now();
+  const checkKey = async (): Promise<void> => {
+    if (streams.size === 0 || (await isKnown().catch(() => true))) return;
+    session.destroy(new Error('the other node was removed, or has another key'));
+  };
   const pinging = every(PING_MS, () => {
     if (session.destroyed) return;
     if (performance.now() - heardAtMs > MAX_SILENCE_MS)
@@ -54,6 +68,11 @@ export function keepSession(session: Http2Session): void {
     session.ping((error) => {
       if (error === null) heardAtMs = performance.now();
     });
+    void checkKey();
   });
   session.once('close', () => pinging[Symbol.dispose]());
+  return (stream) => {
+    streams.add(stream);
+    stream.once('close', () => streams.delete(stream));
+  };
 }

@@ -19,6 +19,7 @@ import { startNodeLinks, type NodeLinks } from '../../../../noded/cluster/peers/
 import { startPeerLink } from '../../../../noded/cluster/peers/peer-link.ts';
 import { encodeKey } from '../../../../noded/records/node-key.ts';
 import { createNodeRegistry, type NodeRegistry } from '../../../../noded/records/node-registry.ts';
+import { until } from '#shared/abort/until.ts';
 import { startRedis, type RedisServer } from '../../support/redis-server.ts';
 
 /** Two nodes with data addresses on one real Redis. */
@@ -356,6 +357,23 @@ test('a removed node is refused on an open connection and on a new one', async (
   await a.links.probe('b');
   assert.equal(streams, 0);
   assert.match(b.warnings[0]?.reason ?? '', /node 'a' was removed/);
+});
+
+test('the open streams of a removed node end, in both directions', async (t) => {
+  const [a, b] = [await start(t, 'a'), await start(t, 'b')];
+  const arrived: Duplex[] = [];
+  for (const { links } of [a, b]) links.onStream = (stream) => arrived.push(stream);
+  const opened = [await a.links.open('b'), await b.links.open('a')];
+  await until(() => arrived.length === 2, { everyMs: 20 });
+  assert.deepEqual([pathTo(a, 'b'), pathTo(b, 'a')], ['direct', 'direct']);
+  await nodes.remove('a', 1);
+  t.after(async () => {
+    keys.a = nacl.box.keyPair();
+    await nodes.register('a', encodeKey(keys.a.publicKey));
+  });
+  const closed = (stream: Duplex): Promise<void> =>
+    new Promise((resolve) => stream.on('error', () => undefined).once('close', resolve));
+  await Promise.all([...opened, ...arrived].map(closed));
 });
 
 test('silent strangers are disconnected, and keep neither slots nor nodes away', async (t) => {
