@@ -2831,6 +2831,7 @@ export interface components {
             vgName?: string;
             zfsPool?: string;
             lowSpacePercent?: number;
+            dataRate?: 0 | number;
             maxImageBytes?: number;
             downloadTimeoutS?: number;
             minDownloadRate?: number;
@@ -4514,6 +4515,7 @@ export interface components {
             opcode: "INSTANCE_MOVE";
             name: string;
             node?: string;
+            dataRate?: 0 | number;
         } | {
             /** @constant */
             opcode: "INSTANCE_MIGRATE";
@@ -4521,6 +4523,7 @@ export interface components {
             node?: string;
             /** @description default: 3600 */
             timeoutS?: number;
+            dataRate?: 0 | number;
             /** @constant */
             cleanup?: true;
         } | {
@@ -4813,6 +4816,7 @@ export interface components {
             vgName?: string | null;
             zfsPool?: string | null;
             lowSpacePercent?: number;
+            dataRate?: 0 | number;
             remoteHosts?: (string)[];
             confineGuests?: boolean;
             guestNetworks?: (string)[];

@@ -29,3 +29,8 @@ export function parseSizeBytes(option: string, text: string): number {
   }
   return sizeMiB * MIB;
 }
+
+/** Parses `none` or a size per second. @throws AppError USAGE */
+export function parseDataRate(text: string): number {
+  return text === 'none' ? 0 : parseSizeBytes('--data-rate', text);
+}

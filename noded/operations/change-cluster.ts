@@ -238,6 +238,7 @@ export function modifyClusterHandler(
             downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
             minDownloadRate: opcode.minDownloadRate ?? cluster.minDownloadRate,
             lowSpacePercent: opcode.lowSpacePercent ?? cluster.lowSpacePercent,
+            dataRate: opcode.dataRate ?? cluster.dataRate,
           }),
           ...(shared !== undefined && { sharedFileStorageDir: shared ?? undefined }),
           ...(opcode.vgName !== undefined && { vgName: opcode.vgName ?? undefined }),

@@ -15,6 +15,7 @@ import {
   refuseInstalling,
   refuseSnapshots,
   refuseUnmovableDisks,
+  sendRateOf,
 } from './move.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
@@ -24,7 +25,7 @@ export function migrateInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_MIGRATE'>> {
   const { instances, lifecycles, disks } = dependencies;
   return {
-    prepare: async ({ name, node: wanted, timeoutS, cleanup }, signal) => {
+    prepare: async ({ name, node: wanted, timeoutS, dataRate, cleanup }, signal) => {
       const instance = await instances.findByName(name);
       if (cleanup === true) return prepareCleanup(instance, dependencies);
       refuseUnmovableDisks(instance, dependencies);
@@ -33,6 +34,7 @@ export function migrateInstanceHandler(
       const target = createMigrationTargetClient(peers, node);
       await target.checkMachine(instance.uuid, await natureOf(machine), signal);
       return async (context) => {
+        const rate = await sendRateOf(dataRate, dependencies);
         using deadline = startDeadline(context.signal, timeoutS * 1000, () =>
           tooSlow(name, timeoutS),
         );
@@ -42,7 +44,7 @@ export function migrateInstanceHandler(
           { ...context, signal: deadline.signal },
           {
             ...dependencies,
-            ...{ target, seedPathOf: (of) => disks.seedPathOf(of) },
+            ...{ target, rate, seedPathOf: (of) => disks.seedPathOf(of) },
           },
         );
         lifecycles.forget(instance.uuid);

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { SendRate } from '#shared/stream/send-rate.ts';
 import { createMigrationTargetClient } from '../cluster/migration/migration-target-client.ts';
 import { moveInstance } from '../cluster/migration/move-instance.ts';
 import type { Peers } from '../cluster/peers/ask-peer.ts';
@@ -15,7 +16,7 @@ export function moveInstanceHandler(
 ): JobHandler<OpcodeOf<'INSTANCE_MOVE'>> {
   const { instances, lifecycles } = dependencies;
   return {
-    prepare: async ({ name, node: wanted }, signal) => {
+    prepare: async ({ name, node: wanted, dataRate }, signal) => {
       const instance = await instances.findByName(name);
       refuseUnmovableDisks(instance, dependencies);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
@@ -23,7 +24,8 @@ export function moveInstanceHandler(
       const target = createMigrationTargetClient(peers, node);
       await target.check(instance.uuid, signal);
       return async (context) => {
-        await moveInstance(instance, node, context, { ...dependencies, target });
+        const rate = await sendRateOf(dataRate, dependencies);
+        await moveInstance(instance, node, context, { ...dependencies, target, rate });
         lifecycles.forget(instance.uuid);
         const { secretNames, uuid } = instance;
         if (secretNames.length > 0) {
@@ -36,6 +38,15 @@ export function moveInstanceHandler(
       };
     },
   };
+}
+
+/** @param given by the operation, instead of the cluster's rate */
+export async function sendRateOf(
+  given: number | undefined,
+  { clusters }: Pick<OperationDependencies, 'clusters'>,
+): Promise<SendRate | null> {
+  const bytesPerS = given ?? (await clusters.load()).dataRate ?? 0;
+  return bytesPerS === 0 ? null : new SendRate(bytesPerS);
 }
 
 /** @throws AppError INSTANCE_STATE, NODE_NOT_FOUND */

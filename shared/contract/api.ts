@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { launchDefaults, lowSpacePercent, serviceProtocol } from './cluster-settings.ts';
+import { dataRate, launchDefaults, lowSpacePercent, serviceProtocol } from './cluster-settings.ts';
 import { dataLinks } from './data-links.ts';
 import { volumePlace, zfsDataset } from './disk-template.ts';
 import { guestNetwork } from './guest-reach.ts';
@@ -184,6 +184,8 @@ export const clusterRecord = z.object({
   zfsPool: zfsDataset.optional(),
   /** Jobs and the doctor warn below this share of free space. Absent: DEFAULT_LOW_SPACE_PERCENT. */
   lowSpacePercent: lowSpacePercent.optional(),
+  /** Bytes per second that each move or migration sends at most. Absent or 0: no limit. */
+  dataRate: dataRate.optional(),
   maxImageBytes: z.number().int().positive().optional(),
   downloadTimeoutS: z.number().int().nonnegative().optional(),
   minDownloadRate: z.number().int().nonnegative().optional(),

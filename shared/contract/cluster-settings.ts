@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MIB } from '../units/bytes.ts';
 import { socketPath } from './primitives.ts';
 
 /** 1 PiB. */
@@ -7,6 +8,12 @@ export const MAX_IMAGE_BYTES = 2 ** 50;
 export const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
 /** Bytes per second of gigabit Ethernet. A higher limit would refuse every server. */
 export const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
+
+/** Bytes per second that a move or migration sends at most; 0: no limit. */
+export const dataRate = z.union(
+  [z.literal(0), z.number().int().min(MIB).max(MAX_IMAGE_BYTES)],
+  'expected 0 or at least 1 MiB per second',
+);
 
 /** Jobs and the doctor warn below this share of free space. */
 export const DEFAULT_LOW_SPACE_PERCENT = 10;

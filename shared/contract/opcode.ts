@@ -13,6 +13,7 @@ import {
   MAX_MIN_DOWNLOAD_RATE,
   MAX_REMOTE_FOLDERS,
   MAX_REMOTE_HOSTS,
+  dataRate,
   launchDefaults,
   lowSpacePercent,
   remoteFolder,
@@ -265,6 +266,8 @@ export const instanceMove = z.strictObject({
   name: instanceName,
   /** Absent: a node with room. */
   node: nodeName.optional(),
+  /** Absent: the cluster's. */
+  dataRate: dataRate.optional(),
 });
 /** Moves a running instance with its disks to another node. */
 export const instanceMigrate = z.strictObject({
@@ -274,6 +277,8 @@ export const instanceMigrate = z.strictObject({
   node: nodeName.optional(),
   /** Limit in seconds. Afterwards the guest stays on its node. */
   timeoutS: z.number().int().min(10).max(604_800).default(3600),
+  /** Absent: the cluster's. It does not hold while the guest is paused. */
+  dataRate: dataRate.optional(),
   /** Only clean up after an interrupted migration, on all nodes. */
   cleanup: z.literal(true).optional(),
 });
@@ -483,6 +488,8 @@ export const clusterModify = z.strictObject({
   zfsPool: zfsDataset.nullable().optional(),
   /** Jobs and the doctor warn below this share of free space; 0: never. */
   lowSpacePercent: lowSpacePercent.optional(),
+  /** Bytes per second that each move or migration sends at most; 0: no limit. */
+  dataRate: dataRate.optional(),
   /** Targets outside the internet that URLs of the remote API may have; replace the former ones. */
   remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
   /** Every NIC has `reach=public`. */

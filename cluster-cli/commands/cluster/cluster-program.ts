@@ -128,6 +128,9 @@ function storageOptions(): readonly OptionMaker[] {
       group,
     }),
     option('--zfs-pool <pool[/dataset]>', 'ZFS pool or dataset for new zfs disks', { group }),
+    option('--data-rate <size>', 'Bytes per second of a move, as 50M, or none (default)', {
+      group,
+    }),
     wholeNumber(
       '--low-space <percent>',
       'Warn if less of a file system is free; 0 is never (default 10)',

@@ -9,7 +9,7 @@ import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Context } from '../../terminal/context.ts';
 import { formatBytes, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
-import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
+import { parseDataRate, parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
 import { createValueSource, type ValueSource } from '../../values/value-source.ts';
 import { parseNics } from '../instance/parse-options.ts';
 import { isUnset, orUnset } from '../instance/parse-documents.ts';
@@ -24,6 +24,7 @@ export interface ClusterOptions extends SubmitOptions, IdentityOptions {
   readonly hostScripts?: boolean;
   readonly defaultOs?: string;
   readonly maxImageSize?: string;
+  readonly dataRate?: string;
   readonly remoteFolders?: string;
   readonly sharedFileStorageDir?: string;
   readonly vgName?: string;
@@ -213,6 +214,7 @@ export function composeChanges(
     }),
     ...(options.vgName !== undefined && { vgName: orUnset(options.vgName) }),
     ...(options.zfsPool !== undefined && { zfsPool: orUnset(options.zfsPool) }),
+    ...(options.dataRate !== undefined && { dataRate: parseDataRate(options.dataRate) }),
     ...(options.lowSpace !== undefined && { lowSpacePercent: options.lowSpace }),
     ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
     ...(options.confineGuests !== undefined && { confineGuests: options.confineGuests }),
@@ -361,6 +363,10 @@ export async function runClusterInfo(
     { key: 'Volume group', value: cluster.vgName ?? 'none' },
     { key: 'ZFS pool', value: cluster.zfsPool ?? 'none' },
     { key: 'Warning of low space', value: describeLowSpace(cluster) },
+    {
+      key: 'Rate of moves',
+      value: cluster.dataRate ? `${formatBytes(cluster.dataRate)}/s` : 'no limit',
+    },
     {
       key: 'Remote API folders',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',

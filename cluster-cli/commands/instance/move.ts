@@ -1,15 +1,17 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
+import { parseDataRate } from '../../values/size.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
-export async function runMove(
-  context: Context,
-  name: string,
-  options: SubmitOptions & { readonly node?: string },
-): Promise<void> {
-  const opcode: OpcodeInput = { opcode: 'INSTANCE_MOVE', name, node: options.node };
+export type MoveOptions = SubmitOptions & { readonly node?: string; readonly dataRate?: string };
+
+export async function runMove(context: Context, name: string, options: MoveOptions): Promise<void> {
+  const opcode: OpcodeInput = {
+    ...{ opcode: 'INSTANCE_MOVE', name, node: options.node },
+    ...(options.dataRate !== undefined && { dataRate: parseDataRate(options.dataRate) }),
+  };
   const job = await submitAndWatch(context, opcode, options);
   if (job !== null && !options.json) context.note(`instance ${name} moved`);
 }
@@ -49,6 +51,7 @@ export async function runFailover(
 export type MigrateOptions = SubmitOptions &
   TargetOptions & {
     readonly timeout?: number;
+    readonly dataRate?: string;
     readonly cleanup?: true;
   };
 
@@ -58,14 +61,15 @@ export async function runMigrate(
   options: MigrateOptions,
 ): Promise<void> {
   const node = targetOf(options);
-  if (options.cleanup === true && (node ?? options.timeout) !== undefined) {
-    throw new AppError('VALIDATION', '--cleanup excludes --node and --timeout', {
+  if (options.cleanup === true && (node ?? options.timeout ?? options.dataRate) !== undefined) {
+    throw new AppError('VALIDATION', '--cleanup excludes --node, --timeout and --data-rate', {
       hint: `gnt-instance migrate --cleanup ${name}, then migrate again`,
     });
   }
   const opcode: OpcodeInput = {
     ...{ opcode: 'INSTANCE_MIGRATE', name, node },
     ...(options.timeout !== undefined && { timeoutS: options.timeout }),
+    ...(options.dataRate !== undefined && { dataRate: parseDataRate(options.dataRate) }),
     ...(options.cleanup === true && { cleanup: true }),
   };
   const job = await submitAndWatch(context, opcode, options);

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
-import type { SubmitOptions } from '../submit.ts';
-import type { FailoverOptions, MigrateOptions } from './move.ts';
+import type { FailoverOptions, MigrateOptions, MoveOptions } from './move.ts';
 
 const GROUP = 'Move between nodes:';
 const ONE = {
@@ -25,6 +24,11 @@ export function addMove(program: Command, context: Context): void {
   const force = option('-f, --force', 'No effect, as the command does not ask', {
     isHidden: true,
   });
+  const dataRate = option(
+    '--data-rate <size>',
+    "Bytes per second at most, as 50M, or none (default: the cluster's)",
+    { group: 'Job:' },
+  );
 
   addCommand(program, {
     ...ONE,
@@ -37,11 +41,11 @@ export function addMove(program: Command, context: Context): void {
       'The move is refused if the target node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots.',
       'The move waits up to five minutes for a broken link. Use migrate for a running instance, and failover for an instance with shared disks whose node is down.',
     ],
-    options: [target, force, ...jobOptions()],
+    options: [target, force, dataRate, ...jobOptions()],
     examples: [
       'gnt-instance shutdown web1 && gnt-instance move -n node2.example.com web1 && gnt-instance startup web1',
     ],
-  }).action(async (name: string, options: SubmitOptions & { readonly node?: string }) => {
+  }).action(async (name: string, options: MoveOptions) => {
     await (await import('./move.ts')).runMove(context, name, options);
   });
   addCommand(program, {
@@ -61,6 +65,7 @@ export function addMove(program: Command, context: Context): void {
         group: 'Job:',
         minimum: 10,
       }),
+      dataRate,
       option('--cleanup', 'Clean up after an interrupted migration; migrate nothing', {
         group: 'Job:',
       }),

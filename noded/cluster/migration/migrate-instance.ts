@@ -8,6 +8,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
+import type { SendRate } from '#shared/stream/send-rate.ts';
 import { closeFd } from '#shared/sys/libc.ts';
 import { openSocketPair } from '#shared/sys/unix-sockets.ts';
 import { diskPath } from '../../storage/install-disks.ts';
@@ -62,7 +63,7 @@ export async function migrateInstance(
   context: JobContext,
   dependencies: MigrateDependencies,
 ): Promise<void> {
-  const { target, keeper, moving } = dependencies;
+  const { target, keeper, moving, rate } = dependencies;
   const { uuid, name } = instance;
   const { migration } = machine;
   await using streams = new AsyncDisposableStack();
@@ -74,7 +75,14 @@ export async function migrateInstance(
     const expected = await describe(instance, machine, dependencies);
     await target.expect(at, expected, context.signal);
     const open = (stream: string, give: (fd: number) => Promise<void>): Promise<void> =>
-      connectQemu(() => target.openStream({ ...at, name: stream }, context.signal), give, streams);
+      connectQemu(
+        async () => ({
+          stream: await target.openStream({ ...at, name: stream }, context.signal),
+          rate,
+        }),
+        give,
+        streams,
+      );
     for (const [index] of instance.disks.entries())
       await open(nodeNameOf(index), (fd) => migration.mirror(nodeNameOf(index), fd));
     await untilMirrored(machine, context);
@@ -85,10 +93,13 @@ export async function migrateInstance(
       stoodStillAtMs = performance.now();
       context.report.log('without KVM the guest pauses while its memory is sent', 'warn');
       await machine.pause();
+      // A paused guest costs more than a full link.
+      rate?.lift();
     }
     await open(memoryName, (fd) => migration.send(fd, planDowntime(0)));
     await untilStanding(machine, context);
     if (stoodStillAtMs === 0) stoodStillAtMs = performance.now();
+    rate?.lift();
     isSwitching = true;
     await handOver(instance, { node, at, machine, departure }, dependencies);
   } catch (error) {
@@ -154,17 +165,17 @@ async function readOpenFile(pid: number, path: string): Promise<Buffer> {
 
 /** Gives QEMU one end of a socket pair, and joins the other with the stream. */
 async function connectQemu(
-  open: () => Promise<Duplex>,
+  open: () => Promise<{ readonly stream: Duplex; readonly rate: SendRate | null }>,
   give: (fd: number) => Promise<void>,
   streams: AsyncDisposableStack,
 ): Promise<void> {
-  const stream = await open();
+  const { stream, rate } = await open();
   streams.defer(() => void stream.destroy());
   const [own, theirs] = openSocketPair();
   try {
     const socket = new Socket({ fd: own, readable: true, writable: true, allowHalfOpen: true });
     streams.defer(() => void socket.destroy());
-    joinStreams(socket, stream);
+    joinStreams(socket, stream, rate?.slow());
     await give(theirs);
   } finally {
     closeFd(theirs);

@@ -1,5 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, tellableMessage } from '#shared/errors/app-error.ts';
+import type { SendRate } from '#shared/stream/send-rate.ts';
 import type { Departure } from '../../storage/moving-disks.ts';
 import type { JobContext } from '../../jobs/job-handler.ts';
 import type { MigrationTargetClient } from './migration-target-client.ts';
@@ -16,6 +17,8 @@ export interface MoveDependencies extends Omit<SettleMovesDependencies, 'isTaken
     depart(instance: InstanceRecord): Promise<Departure>;
   };
   readonly target: MigrationTargetClient;
+  /** null: no limit. */
+  readonly rate: SendRate | null;
 }
 
 /** Limit for the target's confirmation; a job must not wait longer to end. */
@@ -36,7 +39,7 @@ export async function moveInstance(
   context: JobContext,
   dependencies: MoveDependencies,
 ): Promise<void> {
-  const { moving, target } = dependencies;
+  const { moving, target, rate } = dependencies;
   const { uuid } = instance;
   await using departure = await moving.depart(instance);
   try {
@@ -46,7 +49,8 @@ export async function moveInstance(
       context.signal,
     );
     const at = { uuid, session };
-    const digests = await sendFiles(departure.files, { ...at, takesStreams }, context, target);
+    const to = { ...at, takesStreams, rate };
+    const digests = await sendFiles(departure.files, to, context, target);
     context.report.log(`node ${node} verifies the received files`);
     await target.verify(at, digests, context.signal);
     context.signal.throwIfAborted();

@@ -3,6 +3,7 @@ import PQueue from 'p-queue';
 import { BLOCK_BYTES, POSITION_BYTES, RECORD_HEAD_BYTES } from '#shared/contract/move.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { setOwn } from '#shared/json/own-value.ts';
+import type { SendRate } from '#shared/stream/send-rate.ts';
 import { readBatches } from '../../storage/data-blocks.ts';
 import { createBlocksDigest, createMessagesDigest } from '../../storage/file-digests.ts';
 import type { DepartingFile } from '../../storage/moving-disks.ts';
@@ -14,14 +15,20 @@ const MAX_STREAMS = 4;
 
 type OnRead = (bytes: number) => void;
 
+export interface SentTo extends Omit<WrittenTo, 'name'> {
+  readonly takesStreams: boolean;
+  readonly rate: SendRate | null;
+}
+
 /**
  * Sends files to the target of a move.
  * @param at.takesStreams whether the target receives streams
+ * @param at.rate null: no limit
  * @returns the digests of the files, by name
  */
 export async function sendFiles(
   files: readonly DepartingFile[],
-  { takesStreams, ...at }: Omit<WrittenTo, 'name'> & { readonly takesStreams: boolean },
+  { takesStreams, rate, ...at }: SentTo,
   { signal, report }: Pick<JobContext, 'signal' | 'report'>,
   target: MigrationTargetClient,
 ): Promise<Readonly<Record<string, string>>> {
@@ -41,7 +48,11 @@ export async function sendFiles(
       queue.add(async () => {
         within.throwIfAborted();
         try {
-          setOwn(digests, file.name, await send(file, at, { target, signal: within, onRead }));
+          setOwn(
+            digests,
+            file.name,
+            await send(file, at, { target, signal: within, onRead, rate }),
+          );
         } catch (error) {
           failed.abort(error);
           throw error;
@@ -57,14 +68,15 @@ interface Sending {
   readonly target: MigrationTargetClient;
   readonly signal: AbortSignal;
   readonly onRead: OnRead;
+  readonly rate: SendRate | null;
 }
 
 async function sendAsStream(
   file: DepartingFile,
   at: Omit<WrittenTo, 'name'>,
-  { target, signal, onRead }: Sending,
+  { target, signal, onRead, rate }: Sending,
 ): Promise<string> {
-  const transfer = new StreamTransfer(file, onRead);
+  const transfer = new StreamTransfer(file, onRead, rate);
   await target.sendFile({ ...at, name: file.name }, transfer, signal);
   return transfer.digest();
 }
@@ -73,7 +85,7 @@ async function sendAsStream(
 async function sendAsMessages(
   { name, file, sizeBytes }: DepartingFile,
   at: Omit<WrittenTo, 'name'>,
-  { target, signal, onRead }: Sending,
+  { target, signal, onRead, rate }: Sending,
 ): Promise<string> {
   const digest = createMessagesDigest();
   // The next message is read while the target writes this one.
@@ -82,6 +94,7 @@ async function sendAsMessages(
     for await (const { message, readBytes } of readBatches(file, signal)) {
       digest.update(message);
       await written;
+      await rate?.take(message.length, signal);
       written = target.write({ ...at, name }, message, signal);
       // It may fail before the next message is read, and is awaited then.
       written.catch(() => undefined);
@@ -99,14 +112,16 @@ async function sendAsMessages(
 class StreamTransfer implements FileTransfer {
   readonly #file: DepartingFile;
   readonly #onRead: OnRead;
+  readonly #rate: SendRate | null;
   readonly #digest = createBlocksDigest();
   /** The digest and the progress count all data before it. */
   #readTo = 0;
   position = 0;
 
-  constructor(file: DepartingFile, onRead: OnRead) {
+  constructor(file: DepartingFile, onRead: OnRead, rate: SendRate | null) {
     this.#file = file;
     this.#onRead = onRead;
+    this.#rate = rate;
   }
 
   digest(): string {
@@ -150,6 +165,7 @@ class StreamTransfer implements FileTransfer {
         this.#readTo = position;
       }
       await written;
+      await this.#rate?.take(record.length, signal);
       written = Promise.race([write(stream, record), lost]);
       written.catch(() => undefined);
       sentTo = position;

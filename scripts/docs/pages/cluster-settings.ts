@@ -112,6 +112,11 @@ const SETTINGS: Readonly<
     default: `${DEFAULT_LOW_SPACE_PERCENT} percent`,
     text: 'Free space below which jobs and `gnt-node doctor` warn. 0 disables the warning of jobs.',
   },
+  dataRate: {
+    options: ['--data-rate'],
+    default: 'no limit',
+    text: 'Bytes per second that each move or migration sends at most.',
+  },
   exposeServices: {
     options: ['--expose-service'],
     default: 'none',

@@ -65,6 +65,7 @@ async function run(
 const FULL = {
   ...{ installTimeoutS: 60, hostScripts: false, appliance: 'mine', defaultOs: 'debian' },
   ...{ imageCa: 'pem', maxImageBytes: 1, downloadTimeoutS: 2, minDownloadRate: 3 },
+  dataRate: 2 ** 20,
   ...{ lowSpacePercent: 4, sharedFileStorageDir: '/srv/shared', vgName: 'xenvg', zfsPool: 'tank' },
   ...{ remoteFolders: ['/srv/a'], remoteHosts: ['a.example'], confineGuests: true },
   guestNetworks: ['10.0.0.0/8'],
@@ -97,6 +98,7 @@ for (const [changes, expected] of [
   [{ downloadTimeoutS: 0 }, { downloadTimeoutS: 0 }],
   [{ minDownloadRate: 0 }, { minDownloadRate: 0 }],
   [{ lowSpacePercent: 0 }, { lowSpacePercent: 0 }],
+  [{ dataRate: 0 }, { dataRate: 0 }],
   [{ sharedFileStorageDir: null }, { sharedFileStorageDir: undefined }],
   [{ vgName: null }, { vgName: undefined }],
   [{ zfsPool: null }, { zfsPool: undefined }],

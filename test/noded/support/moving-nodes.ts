@@ -305,7 +305,7 @@ export class MovingNode implements AsyncDisposable {
     const target = life.wrap({ ...client, sendFile }, ofTarget);
     const report = { log: () => undefined, progress: () => undefined };
     const context = { jobId: 1, signal, report } as unknown as JobContext;
-    return moveInstance(instance, to.name, context, { ...this.parts, target });
+    return moveInstance(instance, to.name, context, { ...this.parts, target, rate: null });
   }
 }
 

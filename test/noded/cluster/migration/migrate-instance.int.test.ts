@@ -77,6 +77,7 @@ async function migrate(
     },
     listConnections: () => Promise.resolve([]),
     seedPathOf: () => '/nowhere/seed',
+    rate: null,
   };
   try {
     await migrateInstance({ instance, machine }, TARGET, context, dependencies);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Duplex, duplexPair } from 'node:stream';
 import { test, type TestContext } from 'node:test';
+import { SendRate } from '#shared/stream/send-rate.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { sendFiles } from '../../../../noded/cluster/migration/send-files.ts';
 import type {
@@ -13,13 +14,14 @@ import type {
 } from '../../../../noded/cluster/migration/migration-target-client.ts';
 
 const SIZE = 3 * MIB;
-const AT = { uuid: 'instance', session: 'session', takesStreams: true };
+const AT = { uuid: 'instance', session: 'session', takesStreams: true, rate: null };
 
 /** Sends a file of random bytes to a target whose end of the stream a function plays. */
 async function send(
   t: TestContext,
   play: (far: Duplex) => void,
   abort = new AbortController(),
+  rate: SendRate | null = null,
 ): Promise<unknown> {
   const folder = await mkdtemp(join(tmpdir(), 'gnt-send-'));
   t.after(() => rm(folder, { recursive: true }));
@@ -36,7 +38,7 @@ async function send(
   const target = { sendFile } as unknown as MigrationTargetClient;
   const report = { progress: () => undefined } as never;
   const departing = { name: 'disk0.raw', sizeBytes: SIZE, takenBytes: SIZE, file };
-  return sendFiles([departing], AT, { signal: abort.signal, report }, target);
+  return sendFiles([departing], { ...AT, rate }, { signal: abort.signal, report }, target);
 }
 
 function position(value: number | bigint): Buffer {
@@ -83,3 +85,26 @@ for (const [what, begin] of Object.entries<(far: Duplex) => void>({
       };
       await assert.rejects(send(t, play, abort), cancelled);
     });
+
+test('a rate slows the stream down', async (t) => {
+  const play = (far: Duplex): void => {
+    far.write(position(0));
+    far.resume();
+    far.once('end', () => far.end(position(SIZE)));
+  };
+  const startedAtMs = performance.now();
+  await send(t, play, new AbortController(), new SendRate(6 * MIB));
+  // 3 MiB at 6 MiB/s, less the burst.
+  assert.ok(performance.now() - startedAtMs > 350);
+});
+
+test('a rate that allows nothing does not delay a cancellation', async (t) => {
+  const abort = new AbortController();
+  const cancelled = new Error('cancelled');
+  const play = (far: Duplex): void => {
+    far.write(position(0));
+    far.resume();
+    setTimeout(() => abort.abort(cancelled), 50);
+  };
+  await assert.rejects(send(t, play, abort, new SendRate(1)), cancelled);
+});
