@@ -220,13 +220,15 @@ async function assertOnlyOn(node: string): Promise<void> {
 
 test('a guest goes on counting while it goes to another node and back, with its secret', async (t) => {
   const before = await infoOf(one, NAME);
-  for (const [node, by] of [
-    [TWO, one],
-    [ONE, two],
+  for (const [node, by, rate] of [
+    [TWO, one, 'none'],
+    [ONE, two, '16M'],
   ] as const) {
     const from = counts.length;
     const beganMs = performance.now();
-    const { stderr } = await by.run('gnt-instance', ['migrate', '-n', node, 'counter']);
+    const { stderr } = await by.run('gnt-instance', [
+      ...['migrate', '-n', node, '--data-rate', rate, 'counter'],
+    ]);
     assert.match(stderr, /instance counter migrated/, stderr);
     const tookMs = performance.now() - beganMs;
     await untilReceived(by, `message-${from}`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { request as requestHttp } from 'node:http';
+import { connect } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { text } from 'node:stream/consumers';
@@ -251,6 +252,24 @@ test('limits of size and time end a request in either direction', async () => {
   for (let tries = 0; tries < 100 && reasons().at(-1) !== expected.at(-1); tries += 1)
     await new Promise((resolve) => setTimeout(resolve, 50));
   assert.deepEqual(reasons(), expected);
+});
+
+test('an answer before the end of a body leaves the connection open for the rest', async (t) => {
+  await lab.configure({ api: { maxBytes: 1000 } });
+  const socket = connect(lab.channel.contentSocket);
+  t.after(() => socket.destroy());
+  const path = `/v1/instances/${lab.uuid}/relay/api/x`;
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2000\r\n\r\nfirst`,
+  );
+  const [head] = (await once(socket, 'data')) as [Buffer];
+  assert.match(head.toString(), /^HTTP\/1.1 413 /);
+  // A closed connection would refuse the first or the second write.
+  for (let piece = 0; piece < 5; piece += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    socket.write('x'.repeat(100));
+  }
+  assert.deepEqual([socket.errored, socket.readableEnded], [null, false]);
 });
 
 test('an instance beyond its rate is told when to come back, and no other instance is', async () => {

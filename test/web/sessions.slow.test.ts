@@ -101,6 +101,12 @@ test(
   },
 );
 
+test('numbers follow the locale of the browser', BOUND, async (t) => {
+  const page = await openInBrowser(t, origin, { locale: 'de-DE' });
+  await logIn(page);
+  await page.getByText('20.000 instances').waitFor();
+});
+
 test('a page goes on after a restart of its node and a new login', BOUND, async (t) => {
   const page = await openInBrowser(t, `${origin}/instances?name=bench7.`);
   await logIn(page);

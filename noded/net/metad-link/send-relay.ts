@@ -35,6 +35,9 @@ export class RelaySender {
     response: ServerResponse,
   ): Promise<void> {
     const { openRelay, audit, failures, clock } = this.#dependencies;
+    // An answer may come before the end of the body. Closing the connection with unread bytes would
+    // reset it, and metad would lose the answer.
+    response.shouldKeepAlive = true;
     const startedAtMs = clock.monotonicMs();
     const slash = target.indexOf('/');
     const name = slash === -1 ? target : target.slice(0, slash);

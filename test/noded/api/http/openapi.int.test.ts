@@ -52,7 +52,7 @@ test('every route is in the document, and the document has no other', async (t) 
     .map((route) => route.replaceAll(/:(\w+)/g, '{$1}'));
   const streams = [
     ...['instances/{name}/connect/{port}', 'instances/{name}/console'],
-    'arrivals/{uuid}/{session}/streams/{name}',
+    ...['streams', 'files'].map((kind) => `arrivals/{uuid}/{session}/${kind}/{name}`),
   ].map((path) => `GET /v1/${path}`);
   const described = Object.entries(createDocument().paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
