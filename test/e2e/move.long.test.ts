@@ -41,11 +41,11 @@ const NAMES = ['node1.example.com', 'node2.example.com', 'node3.example.com'] as
 const [ONE, TWO, THREE] = NAMES;
 const DATA_ADDRESS = ['--data-address', '127.0.0.1:0'];
 const MIB = 1024 * 1024;
-/** Enough for an interruption during the copy. */
+/** Slow enough for an interruption or a command during the copy. */
+const DATA_RATE = 8 * MIB;
 const DATA_BYTES = 12 * MIB;
-/** Enough for a command during the copy. */
-const LONG_BYTES = 320 * MIB;
-const DISK_BYTES = 704 * MIB;
+const LONG_BYTES = 60 * MIB;
+const DISK_BYTES = 128 * MIB;
 const SMALL = '40m';
 let redis: RedisServer;
 let one: Lab;
@@ -144,7 +144,7 @@ async function assertOn({ name, uuid, digest }: Placed, node: string): Promise<v
 }
 
 async function begin(name: string, node: string): Promise<number> {
-  const body = { opcode: 'INSTANCE_MOVE', name, node };
+  const body = { opcode: 'INSTANCE_MOVE', name, node, dataRate: DATA_RATE };
   const answer = await askSocket(one.paths.nodedSocket, '/v1/jobs', { method: 'POST', body });
   assert.equal(answer.status, 202, answer.body);
   return (JSON.parse(answer.body) as { id: number }).id;
