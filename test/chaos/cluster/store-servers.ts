@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { until } from '#shared/abort/until.ts';
 import type { WiredHost } from './wire.ts';
 
 const NAME = 'gnt';
@@ -31,10 +32,20 @@ export class StoreServers implements AsyncDisposable {
       (host, index) => new StoreServer(host, join(folder, `store-${index + 1}`)),
     );
     for (const server of servers) await server.prepare(first.address);
-    for (const server of servers) server.start();
+    for (const server of servers) server.startRedis();
     const stores = new StoreServers(servers);
+    // A Sentinel asks for the replicas at its start and then every 10 s. A failover before it knows
+    // all of them would leave the others behind.
+    if (!(await until(() => stores.#areReplicated(), { everyMs: 50, limitMs: SETTLED_MS })))
+      throw new Error(`the replicas do not connect:\n${await stores.#describe()}`);
+    for (const server of servers) server.start();
     await stores.settled();
     return stores;
+  }
+
+  async #areReplicated(): Promise<boolean> {
+    const [, , copies] = (await (await this.master())?.role()) ?? [];
+    return Array.isArray(copies) && copies.length === this.servers.length - 1;
   }
 
   /** Returns the master; undefined while there is none, or two. */
@@ -132,13 +143,18 @@ export class StoreServer {
 
   /** Starts the stopped servers with their existing files: Sentinels record the roles there. */
   start(): void {
-    const run = (...words: string[]): ChildProcess => {
-      const [enter = '', ...more] = this.host.enter;
-      return spawn(enter, [...more, 'redis-server', ...words], { stdio: 'ignore' });
-    };
-    if (!isRunning(this.#redis)) this.#redis = run(join(this.folder, 'redis.conf'));
+    this.startRedis();
     if (!isRunning(this.#sentinel))
-      this.#sentinel = run(join(this.folder, 'sentinel.conf'), '--sentinel');
+      this.#sentinel = this.#run(join(this.folder, 'sentinel.conf'), '--sentinel');
+  }
+
+  startRedis(): void {
+    if (!isRunning(this.#redis)) this.#redis = this.#run(join(this.folder, 'redis.conf'));
+  }
+
+  #run(...words: string[]): ChildProcess {
+    const [enter = '', ...more] = this.host.enter;
+    return spawn(enter, [...more, 'redis-server', ...words], { stdio: 'ignore' });
   }
 
   async kill(): Promise<void> {
