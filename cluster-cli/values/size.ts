@@ -30,7 +30,7 @@ export function parseSizeBytes(option: string, text: string): number {
   return sizeMiB * MIB;
 }
 
-/** Parses `none` or a size per second. @throws AppError USAGE */
+/** Parses `none`, 0 or a size per second. @throws AppError USAGE */
 export function parseDataRate(text: string): number {
-  return text === 'none' ? 0 : parseSizeBytes('--data-rate', text);
+  return ['none', '0'].includes(text) ? 0 : parseSizeBytes('--data-rate', text);
 }
