@@ -23,7 +23,7 @@ const LEAVING = /^leaving-([0-9a-f-]{36})$/;
 
 /** Codes of a full disk or quota. */
 const FULL = ['ENOSPC', 'EDQUOT'];
-/** Codes of a broken disk, and of a damaged file system or one that became read-only by it. */
+/** Codes of a broken disk, a damaged file system, and its switch to read-only. */
 const FAULTY = ['EIO', 'EUCLEAN', 'EROFS'];
 
 /** Moves the files of an instance to another node, or from one. */

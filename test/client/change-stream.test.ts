@@ -68,7 +68,7 @@ test('a new connection asks for the events after the last one', async (t) => {
   assert.deepEqual(asked, [undefined, 'e-2']);
 });
 
-test('a caller that keeps the position goes on after the last event', async (t) => {
+test('a stream with a stored position asks for the events after it', async (t) => {
   const position = { lastEventId: 'e-0' };
   const { asked } = await follow(t, [() => answerOf(HELLO, JOBS)], position);
   assert.deepEqual([asked, position], [['e-0'], { lastEventId: 'e-2' }]);

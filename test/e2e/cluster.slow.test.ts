@@ -170,10 +170,8 @@ test('an image with a checksum comes from the other node, also when its server i
   await using server = await startImageServer({ content });
   const checksum = `sha256:${createHash('sha256').update(content).digest('hex')}`;
   const install = (node: string, name: string): string[] => [
-    ...addWords('none', name, '-n', node, '--image-format', 'raw').filter(
-      (word) => word !== '-o' && word !== 'none',
-    ),
-    ...['--os-image', server.url, '--os-image-checksum', checksum],
+    ...['add', '-s', '16M', '--enable-safe-install', 'no', '--no-start', '-n', node, name],
+    ...['--os-image', server.url, '--os-image-checksum', checksum, '--image-format', 'raw'],
   ];
   await succeed(one, 'gnt-instance', ...install(TWO, 'image1.example.com'));
   assert.equal(server.requests.length, 1);

@@ -6,12 +6,12 @@ import { after, before, test } from 'node:test';
 import { doctorReport, nodeInfo, type DoctorFinding } from '#shared/contract/api.ts';
 import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { createLab, type Lab } from '../../scripts/demo/lab.ts';
-import { joinHosts, type JoinedHost } from '../bench/support/joined-hosts.ts';
+import type { Lab } from '../../scripts/demo/lab.ts';
+import type { JoinedHost } from '../bench/support/joined-hosts.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { captureLink, sendPlain } from '../lab/capture-link.ts';
-import { startRedis } from '../noded/support/redis-server.ts';
-import { addOs, ask, infoOf, submit, succeed } from './support/ask-nodes.ts';
+import { ask, infoOf, submit, succeed } from './support/ask-nodes.ts';
+import { type LinkedNodes, linkNodes } from './support/linked-nodes.ts';
 
 /**
  * Two nodes in network namespaces, which reach each other over an IPv6 link and Redis over its
@@ -23,40 +23,24 @@ const NAME = 'moved.example.com';
 const PORT = 5082;
 const DISK_BYTES = 48 * MIB;
 const CANARY = `canary-${randomBytes(12).toString('hex')}`;
-const used = new AsyncDisposableStack();
-let hosts: readonly [JoinedHost, JoinedHost];
+let nodes: LinkedNodes;
+let hosts: LinkedNodes['hosts'];
 let one: Lab;
 let two: Lab;
 
 before(async () => {
-  hosts = await joinHosts(used);
-  const redis = await startRedis({ appendOnly: true });
-  used.defer(() => redis.stop());
+  nodes = await linkNodes();
+  hosts = nodes.hosts;
+  [one, two] = nodes.labs;
   const [left, right] = hosts;
-  [one, two] = await Promise.all([
-    createLab('gnt-dl1', () => left.programs),
-    createLab('gnt-dl2', () => right.programs),
-  ]);
-  const url = `unix:${redis.socket}`;
-  await succeed(one, 'gnt-cluster', 'init', '--store', url, 'gnt.example.com');
-  const { clusterKeyFile } = one.paths;
-  await succeed(two, 'gnt-cluster', 'init', '--store', url, '--cluster-key', clusterKeyFile);
-  await Promise.all([
-    // The default port, and another one.
-    one.startNode('--node', ONE, '--data-address', `[${left.addressV6}]`),
-    two.startNode('--node', TWO, '--data-address', `[${right.addressV6}]:6000`),
-  ]);
-  for (const lab of [one, two]) await addOs(lab, 'both', ['exit 0']);
-  await succeed(one, 'gnt-os', 'trust', 'both');
+  // The default port, and another one.
+  await nodes.start(
+    ['--node', ONE, '--data-address', `[${left.addressV6}]`],
+    ['--node', TWO, '--data-address', `[${right.addressV6}]:6000`],
+  );
 });
 
-after(async () => {
-  await Promise.all([one.stopNode(), two.stopNode()]);
-  const leftovers = [...(await one.findLeftovers()), ...(await two.findLeftovers())];
-  await Promise.all([one.dispose(), two.dispose()]);
-  await used.disposeAsync();
-  assert.deepEqual(leftovers, []);
-});
+after(() => nodes.end());
 
 const findingsOf = async (lab: Lab): Promise<readonly DoctorFinding[]> =>
   (await ask(lab, '/v1/doctor', doctorReport)).findings.filter(

@@ -6,12 +6,11 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MIB } from '#shared/units/bytes.ts';
 import { holdsInMemory } from '../../scripts/demo/find-secret.ts';
-import { createLab, type Lab } from '../../scripts/demo/lab.ts';
-import { joinHosts, type JoinedHost } from '../bench/support/joined-hosts.ts';
+import type { Lab } from '../../scripts/demo/lab.ts';
 import { captureLink, sendPlain } from '../lab/capture-link.ts';
 import { makeTinyLinux, TINY_INIT } from '../lab/tiny-linux.ts';
-import { startRedis } from '../noded/support/redis-server.ts';
-import { addOs, infoOf, statusOf, submit, succeed } from './support/ask-nodes.ts';
+import { infoOf, statusOf, submit } from './support/ask-nodes.ts';
+import { type LinkedNodes, linkNodes } from './support/linked-nodes.ts';
 
 /** Two nodes in network namespaces, and a real guest with one canary in memory and one on disk. */
 const ONE = 'node1.example.com';
@@ -26,8 +25,8 @@ const READY = 'filled';
 const HALVES = [randomBytes(8).toString('hex'), randomBytes(8).toString('hex')] as const;
 const IN_MEMORY = HALVES.join('-');
 const ON_DISK = `canary-${randomBytes(12).toString('hex')}`;
-const used = new AsyncDisposableStack();
-let hosts: readonly [JoinedHost, JoinedHost];
+let nodes: LinkedNodes;
+let hosts: LinkedNodes['hosts'];
 let one: Lab;
 let two: Lab;
 
@@ -42,35 +41,21 @@ while :; do $b sleep 60; done
 `;
 
 before(async () => {
-  hosts = await joinHosts(used);
-  const redis = await startRedis({ appendOnly: true });
-  used.defer(() => redis.stop());
+  nodes = await linkNodes();
+  hosts = nodes.hosts;
+  [one, two] = nodes.labs;
   const [left, right] = hosts;
-  [one, two] = await Promise.all([
-    createLab('gnt-mc1', () => left.programs),
-    createLab('gnt-mc2', () => right.programs),
-  ]);
-  const url = `unix:${redis.socket}`;
-  await succeed(one, 'gnt-cluster', 'init', '--store', url, 'gnt.example.com');
-  const { clusterKeyFile } = one.paths;
-  await succeed(two, 'gnt-cluster', 'init', '--store', url, '--cluster-key', clusterKeyFile);
   const built = await one.run('gnt-appliance', ['build']);
   assert.equal(built.status, 0, built.stderr);
-  await Promise.all([
-    one.startNode('--node', ONE, '--data-address', left.address),
-    two.startNode('--node', TWO, '--data-address', right.address),
-  ]);
-  for (const lab of [one, two]) await addOs(lab, 'both', ['exit 0']);
-  await succeed(one, 'gnt-os', 'trust', 'both');
+  await nodes.start(
+    ['--node', ONE, '--data-address', left.address],
+    ['--node', TWO, '--data-address', right.address],
+  );
 });
 
 after(async () => {
   await submit(one, { opcode: 'INSTANCE_REMOVE', name: NAME, shutdownTimeoutS: 0 });
-  await Promise.all([one.stopNode(), two.stopNode()]);
-  const leftovers = [...(await one.findLeftovers()), ...(await two.findLeftovers())];
-  await Promise.all([one.dispose(), two.dispose()]);
-  await used.disposeAsync();
-  assert.deepEqual(leftovers, []);
+  await nodes.end();
 });
 
 async function diskOf(lab: Lab): Promise<string> {

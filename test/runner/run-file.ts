@@ -147,7 +147,7 @@ function resultOf(event: TestEvent): TestResult | undefined {
   return { name, durationMs, outcome: 'failed', error: messageOf(event.data.details.error) };
 }
 
-/** Returns the message of what the test threw; node wraps it. */
+/** Returns the message of the error that the test threw; node wraps it. */
 function messageOf({ message, cause }: Error): string {
   return (cause instanceof Error ? cause.message : message).slice(0, MAX_ERROR_CHARACTERS);
 }

@@ -75,14 +75,10 @@ export async function migrateInstance(
     const expected = await describe(instance, machine, dependencies);
     await target.expect(at, expected, context.signal);
     const open = (stream: string, give: (fd: number) => Promise<void>): Promise<void> =>
-      connectQemu(
-        async () => ({
-          stream: await target.openStream({ ...at, name: stream }, context.signal),
-          rate,
-        }),
-        give,
+      connectQemu(() => target.openStream({ ...at, name: stream }, context.signal), give, {
         streams,
-      );
+        rate,
+      });
     for (const [index] of instance.disks.entries())
       await open(nodeNameOf(index), (fd) => migration.mirror(nodeNameOf(index), fd));
     await untilMirrored(machine, context);
@@ -165,11 +161,11 @@ async function readOpenFile(pid: number, path: string): Promise<Buffer> {
 
 /** Gives QEMU one end of a socket pair, and joins the other with the stream. */
 async function connectQemu(
-  open: () => Promise<{ readonly stream: Duplex; readonly rate: SendRate | null }>,
+  open: () => Promise<Duplex>,
   give: (fd: number) => Promise<void>,
-  streams: AsyncDisposableStack,
+  { streams, rate }: { readonly streams: AsyncDisposableStack; readonly rate: SendRate | null },
 ): Promise<void> {
-  const { stream, rate } = await open();
+  const stream = await open();
   streams.defer(() => void stream.destroy());
   const [own, theirs] = openSocketPair();
   try {

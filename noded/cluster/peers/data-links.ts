@@ -40,7 +40,7 @@ const NO_ADDRESS = 'the node announces no data address';
 export class DataLinks implements Disposable {
   readonly #options: DataLinksOptions;
   readonly #links = new Map<string, Link>();
-  /** Also those that were replaced and still have streams. */
+  /** Includes replaced sessions with open streams. */
   readonly #sessions = new Set<DataConnection['session']>();
 
   constructor(options: DataLinksOptions) {

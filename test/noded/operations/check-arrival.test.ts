@@ -11,7 +11,7 @@ function arrive(missing: string | null, changes: object = {}): Promise<void> {
   const look = (part: string) => (): Promise<unknown> =>
     part === missing ? Promise.reject(new Error(part)) : Promise.resolve({});
   const dependencies = {
-    runner: { checkRunnable: look('what it runs on') },
+    runner: { checkRunnable: look('runnable') },
     osRegistry: { find: look('OS') },
     images: { check: look('image') },
     applianceFiles: { verify: look('appliance') },
@@ -28,7 +28,7 @@ function arrive(missing: string | null, changes: object = {}): Promise<void> {
 
 test('a node refuses an instance of which it lacks a part, and names that part', async () => {
   await arrive(null);
-  for (const part of ['what it runs on', 'OS', 'image', 'boot environment', 'room for its sizes'])
+  for (const part of ['runnable', 'OS', 'image', 'boot environment', 'room for its sizes'])
     await assert.rejects(arrive(part), { message: part });
   await assert.rejects(arrive(null, { personalizationPackage: PACKAGE }), {
     code: 'PACKAGE_SOURCE',

@@ -25,7 +25,7 @@ for (const [form, createDigest] of [
   ['blocks', createBlocksDigest],
   ['messages, as of release 0.2', createMessagesDigest],
 ] as const)
-  test(`a disk that arrived is verified by what is on the disk: digest of ${form}`, async (t) => {
+  test(`a received disk is read again for its verification: digest of ${form}`, async (t) => {
     // `/tmp` may be in memory, where the page cache is the file system.
     const folder = await mkdtemp('/var/tmp/gnt-moving-');
     t.after(() => rm(folder, { recursive: true }));

@@ -81,7 +81,7 @@ test('an unknown node is refused before any command, and an offline node is left
   assert.match(both.stderr, /^node2: left out, because it is marked offline$/m);
 });
 
-test('copyfile has no node to copy to, and refuses what is no file', async () => {
+test('copyfile has no other node, and refuses a path that is not a file', async () => {
   const copy = (file: string) =>
     runInProcess('gnt-cluster', ['copyfile', file], { root: daemon.root });
   assert.match((await copy('/etc/hostname')).stderr, /^there is no other node$/m);

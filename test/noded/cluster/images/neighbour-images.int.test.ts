@@ -265,7 +265,7 @@ test('a node that dies half way, or is slow, is replaced by the server of the im
   }
 });
 
-test('several fetches of one content read it once, and one that leaves does not end the others', async () => {
+test('several fetches of one content read it once, and a cancelled fetch does not end the others', async () => {
   let sent = 0;
   serveBy('b', (_, response) => {
     sent += 1;

@@ -65,7 +65,8 @@ for (const [what, bytes] of Object.entries({
     await assert.rejects(once(stream, 'close'), { code: 'VALIDATION' });
   });
 
-test('a slow disk holds the sender back after two records', async () => {
+/** Receives records of a file whose writes wait for a promise. */
+function receiveSlowly() {
   const slow = Promise.withResolvers<undefined>();
   let begun = 0;
   const stream = new IncomingRecords({
@@ -75,26 +76,23 @@ test('a slow disk holds the sender back after two records', async () => {
       await slow.promise;
     },
   });
+  return { stream, slow, begun: () => begun };
+}
+
+test('a slow disk holds the sender back after two records', async () => {
+  const { stream, slow, begun } = receiveSlowly();
   let accepted = 0;
   for (let at = 1n; at <= 10n; at += 1n) stream.write(record(at), () => (accepted += 1));
   for (let turns = 0; turns < 10; turns += 1) await turn();
-  assert.deepEqual([begun, accepted], [1, 1]);
+  assert.deepEqual([begun(), accepted], [1, 1]);
   slow.resolve(undefined);
   stream.end();
   await once(stream.resume(), 'end');
-  assert.equal(begun, 10);
+  assert.equal(begun(), 10);
 });
 
 test('a closed stream writes no further record', async () => {
-  const slow = Promise.withResolvers<undefined>();
-  let begun = 0;
-  const stream = new IncomingRecords({
-    ...{ position: 0, sizeBytes: 100 },
-    write: async () => {
-      begun += 1;
-      await slow.promise;
-    },
-  });
+  const { stream, slow, begun } = receiveSlowly();
   // The second record waits for the first one.
   stream.write(Buffer.concat([record(1n), record(2n), record(3n)]));
   await turn();
@@ -103,7 +101,7 @@ test('a closed stream writes no further record', async () => {
   slow.resolve(undefined);
   await idle;
   await turn();
-  assert.equal(begun, 1);
+  assert.equal(begun(), 1);
   assert.equal(stream.errored, null);
 });
 

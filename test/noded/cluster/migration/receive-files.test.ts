@@ -51,7 +51,7 @@ test('a record that ends at any byte is sent again from the last whole one', asy
   assert.deepEqual(written.map(String), ['hello']);
 });
 
-test('a failure to write is told at the next stream, and a cut is not', async () => {
+test('the next stream reports a failed write, but no cut', async () => {
   let failure: Error | null = null;
   const write = (): Promise<void> =>
     failure === null ? Promise.resolve() : Promise.reject(failure);

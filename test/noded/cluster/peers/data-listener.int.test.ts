@@ -38,7 +38,7 @@ test('a stream that is closed while the record of its node is read has no effect
   const request = { ':method': 'CONNECT', ':authority': 'b' };
   const closed = session.request(request, { endStream: false });
   closed.on('error', () => undefined);
-  // The node answers a ping after what came before it.
+  // The node answers a ping after all earlier frames.
   await new Promise((resolve) => session.ping(resolve));
   assert.equal(reads, 2);
   closed.close(constants.NGHTTP2_NO_ERROR);

@@ -44,7 +44,7 @@ function lab({ lacks = {} }: Scene = {}) {
 const NEW = createOpcode({ osType: 'debian', nics: [{ mode: 'user' }] });
 const PLACED = { placement: ['node1: room'] };
 
-test('room is noted for a new instance, and reserved for one that was placed here', async () => {
+test('room is noted for a new instance, and reserved for an instance that was placed here', async () => {
   const given = lab();
   assert.equal(await given.submit(NEW, {}), 7);
   assert.deepEqual(given.calls, ['note', 'submit', 'becomes 7']);

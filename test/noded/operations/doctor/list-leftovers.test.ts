@@ -10,7 +10,7 @@ import {
 
 const partsOf = (parts: object): NodeParts => parts as unknown as NodeParts;
 
-test('a disk belongs to nobody without a record and without a running orphan', async () => {
+test('a disk without a record or a running orphan has no owner', async () => {
   const parts = partsOf({
     host: { disks: { list: () => Promise.resolve(['known', 'running', 'lost']) } },
     records: { store: { ids: () => Promise.resolve(['known']) } },
